@@ -1,0 +1,11 @@
+# Libraries from Debian; what each is for and why it was chosen: docs/dependencies.md.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv>=1.44)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.75)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson>=1.7.15)
+pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.40)
+pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle>=3.8)
+if(HF_TESTS)
+  pkg_check_modules(CHECK REQUIRED IMPORTED_TARGET check>=0.15)
+endif()

@@ -1,0 +1,57 @@
+/*
+ * Durable storage: append-only journals of JSON lines and atomic documents. Blocking; on the controller's loop use
+ * common/loop/durable_queue.h, which runs these functions on the thread pool.
+ *
+ * Every failure is an error with errno and path; nothing is retried silently and nothing half-written is ever taken for
+ * whole. Tests inject faults through hf_durable_fault_hook.
+ */
+#ifndef HF_COMMON_DURABLE_H
+#define HF_COMMON_DURABLE_H
+
+#include "common/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct hf_journal {
+    int fd;
+    uint64_t size_bytes; /* durable length: everything before it has been fdatasync'ed */
+    bool failed;         /* a write failed and could not be undone: all further appends are refused */
+    char name[128];      /* for messages */
+};
+
+void hf_journal_init(struct hf_journal *journal);
+/* Opens or creates `name` in directory dirfd, 0600, for appending, and fsyncs the directory when it created it. */
+int hf_journal_open(struct hf_journal *journal, int dirfd, const char *name, struct hf_error *err);
+/* Appends one line (without '\n'; none may be inside) or several already joined with '\n', adds the final newline and
+ * returns after fdatasync(2). On failure the file is cut back to its former length. Code "storage-failed". */
+int hf_journal_append(struct hf_journal *journal, const char *lines, size_t length, struct hf_error *err);
+void hf_journal_close(struct hf_journal *journal);
+
+/* Recovery: reads `name`, cuts a torn last line (no newline) off the file durably, and calls `line` for each whole one.
+ * *torn_bytes (may be NULL) tells how much was cut. A callback that returns -1 ends the reading with its error. A missing
+ * file is zero lines. Lines above max_line bytes are an error. */
+int hf_journal_recover(int dirfd, const char *name, size_t max_line,
+                       int (*line)(void *context, const char *text, size_t length, uint64_t number, struct hf_error *err),
+                       void *context, uint64_t *torn_bytes, struct hf_error *err);
+
+/* Writes a document so that `name` holds either its old or its new bytes, whatever happens: temporary in the same
+ * directory, fsync, rename, fsync of the directory. Mode 0600. */
+int hf_document_write(int dirfd, const char *name, const void *bytes, size_t length, struct hf_error *err);
+/* Reads a whole regular file (no links) of at most max_bytes. Owned, NUL-terminated; code "storage-missing" when absent. */
+char *hf_document_read(int dirfd, const char *name, size_t max_bytes, size_t *length, struct hf_error *err);
+
+/* Removes left-over temporaries of hf_document_write() in a directory (they end in ".tmp~"). */
+int hf_document_sweep(int dirfd, struct hf_error *err);
+
+/* Opens (creating 0700 when asked) a directory; O_DIRECTORY|O_CLOEXEC|O_NOFOLLOW. Returns the descriptor or -1. */
+int hf_dir_open(int dirfd, const char *name, bool create, struct hf_error *err);
+
+/* Fault injection for tests: called before each write, fdatasync, fsync, rename and open with the operation's name and
+ * the file's; a non-zero return is the errno that the operation then fails with. For "write" a negative return -n makes
+ * the write short by n bytes first. NULL outside tests. */
+extern int (*hf_durable_fault_hook)(const char *operation, const char *name);
+
+#endif
