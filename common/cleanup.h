@@ -1,5 +1,6 @@
 /*
- * Scope-bound ownership: `cleanup_free char *text = ...;` frees on every way out, `return STEAL_PTR(text);` hands it over.
+ * Scope-bound ownership: `cleanup_free char *text = ...;` frees on every way out, `return STEAL_PTR(text);` hands it
+ * over.
  */
 #ifndef HF_COMMON_CLEANUP_H
 #define HF_COMMON_CLEANUP_H

@@ -6,7 +6,7 @@
 
 uint64_t hf_clock_mono_ms(void);
 uint64_t hf_clock_mono_ns(void);
-uint64_t hf_clock_wall_ms(void);                        /* since 1970-01-01 UTC */
+uint64_t hf_clock_wall_ms(void);                          /* since 1970-01-01 UTC */
 void hf_clock_format_utc(uint64_t wall_ms, char out[25]); /* 2026-01-31T23:59:59.123Z */
 
 #endif

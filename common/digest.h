@@ -23,8 +23,8 @@ void hf_hex(const uint8_t *bytes, size_t length, char *out); /* out holds 2*leng
 void hf_sha256_hex(const void *bytes, size_t length, char out[HF_SHA256_HEX_SIZE]);
 
 /* Hashes a regular file opened O_NOFOLLOW|O_CLOEXEC; refuses anything else and files above max_bytes. A file whose size
- * changes while it is read is an error. Blocking. Errors: "digest-open-failed", "digest-not-regular", "digest-too-large",
- * "digest-changed", "digest-read-failed". size_bytes may be NULL. */
+ * changes while it is read is an error. Blocking. Errors: "digest-open-failed", "digest-not-regular",
+ * "digest-too-large", "digest-changed", "digest-read-failed". size_bytes may be NULL. */
 int hf_sha256_file(const char *path, uint64_t max_bytes, char out[HF_SHA256_HEX_SIZE], uint64_t *size_bytes,
                    struct hf_error *err);
 int hf_sha256_fd(int fd, uint64_t max_bytes, char out[HF_SHA256_HEX_SIZE], uint64_t *size_bytes, struct hf_error *err);

@@ -31,16 +31,18 @@ int hf_journal_append(struct hf_journal *journal, const char *lines, size_t leng
 void hf_journal_close(struct hf_journal *journal);
 
 /* Recovery: reads `name`, cuts a torn last line (no newline) off the file durably, and calls `line` for each whole one.
- * *torn_bytes (may be NULL) tells how much was cut. A callback that returns -1 ends the reading with its error. A missing
- * file is zero lines. Lines above max_line bytes are an error. */
+ * *torn_bytes (may be NULL) tells how much was cut. A callback that returns -1 ends the reading with its error. A
+ * missing file is zero lines. Lines above max_line bytes are an error. */
 int hf_journal_recover(int dirfd, const char *name, size_t max_line,
-                       int (*line)(void *context, const char *text, size_t length, uint64_t number, struct hf_error *err),
+                       int (*line)(void *context, const char *text, size_t length, uint64_t number,
+                                   struct hf_error *err),
                        void *context, uint64_t *torn_bytes, struct hf_error *err);
 
 /* Writes a document so that `name` holds either its old or its new bytes, whatever happens: temporary in the same
  * directory, fsync, rename, fsync of the directory. Mode 0600. */
 int hf_document_write(int dirfd, const char *name, const void *bytes, size_t length, struct hf_error *err);
-/* Reads a whole regular file (no links) of at most max_bytes. Owned, NUL-terminated; code "storage-missing" when absent. */
+/* Reads a whole regular file (no links) of at most max_bytes. Owned, NUL-terminated; code "storage-missing" when
+ * absent. */
 char *hf_document_read(int dirfd, const char *name, size_t max_bytes, size_t *length, struct hf_error *err);
 
 /* Removes left-over temporaries of hf_document_write() in a directory (they end in ".tmp~"). */

@@ -1,11 +1,11 @@
 /*
- * The strict JSON reader and the canonical writer. Every byte of JSON that holdfast reads passes through hf_json_parse();
- * every byte that it writes through hf_json_canonical().
+ * The strict JSON reader and the canonical writer. Every byte of JSON that holdfast reads passes through
+ * hf_json_parse(); every byte that it writes through hf_json_canonical().
  *
- * Reader: RFC 8259, one value, no trailing bytes; UTF-8 without BOM; duplicate keys at any depth, U+0000 in any string or
- * key, lone surrogates, integers outside int64 and non-finite numbers are refused. The result is a cJSON tree in which
- * each number node keeps its source text in `valuestring`, so that integers are exact to 64 bits. Only the functions
- * below may create or read numbers; cJSON's own printer is never used because it would lose them.
+ * Reader: RFC 8259, one value, no trailing bytes; UTF-8 without BOM; duplicate keys at any depth, U+0000 in any string
+ * or key, lone surrogates, integers outside int64 and non-finite numbers are refused. The result is a cJSON tree in
+ * which each number node keeps its source text in `valuestring`, so that integers are exact to 64 bits. Only the
+ * functions below may create or read numbers; cJSON's own printer is never used because it would lose them.
  */
 #ifndef HF_COMMON_JSON_H
 #define HF_COMMON_JSON_H
@@ -36,7 +36,7 @@ bool hf_json_get_int64(const cJSON *item, int64_t *out);
 cJSON *hf_json_new_object(void);
 cJSON *hf_json_new_array(void);
 cJSON *hf_json_new_int(int64_t value);
-cJSON *hf_json_new_string(const char *text); /* valid UTF-8 expected; invalid bytes become U+FFFD */
+cJSON *hf_json_new_string(const char *text);                     /* valid UTF-8 expected; invalid bytes become U+FFFD */
 cJSON *hf_json_add(cJSON *object, const char *key, cJSON *item); /* takes item */
 cJSON *hf_json_add_int(cJSON *object, const char *key, int64_t value);
 cJSON *hf_json_add_bool(cJSON *object, const char *key, bool value);
@@ -51,7 +51,8 @@ int64_t hf_json_get_int_or(const cJSON *object, const char *key, int64_t fallbac
 bool hf_json_get_bool_or(const cJSON *object, const char *key, bool fallback);
 
 /* Canonical JSON: keys sorted by code point, no spaces, ASCII only (lower-case \uXXXX, short escapes for \b \f \n \r \t
- * \" \\, U+007F escaped), integers exact. Returns an owned NUL-terminated string; *length (may be NULL) without the NUL. */
+ * \" \\, U+007F escaped), integers exact. Returns an owned NUL-terminated string; *length (may be NULL) without the
+ * NUL. */
 char *hf_json_canonical(const cJSON *item, size_t *length);
 
 #endif

@@ -28,12 +28,12 @@ struct hf_executor_config {
 };
 
 struct hf_controller_config {
-    const char *source_root;  /* tree with catalog/; absolute */
-    const char *profiles_dir; /* NULL: <source_root>/catalog/profiles */
-    const char *bin_dir;      /* holdfast-executor, holdfast-supervise */
-    const char *guest_dir;    /* handed to the local executor */
-    const char *runs_dir;     /* run directories are created below it, 0700 */
-    const char *state_dir;    /* index.sqlite (index, quarantine register); 0700 */
+    const char *source_root;                    /* tree with catalog/; absolute */
+    const char *profiles_dir;                   /* NULL: <source_root>/catalog/profiles */
+    const char *bin_dir;                        /* holdfast-executor, holdfast-supervise */
+    const char *guest_dir;                      /* handed to the local executor */
+    const char *runs_dir;                       /* run directories are created below it, 0700 */
+    const char *state_dir;                      /* index.sqlite (index, quarantine register); 0700 */
     const struct hf_executor_config *executors; /* borrowed during hf_controller_new() */
     size_t executor_count;
 };
@@ -55,16 +55,16 @@ struct hf_campaign_request {
     int64_t phase_timeout_seconds;      /* default 60 */
     int64_t action_timeout_seconds;     /* default 600 */
     enum hf_strategist_kind strategist; /* default greedy */
-    char strategist_command[4096];      /* command:PATH only from the command line or the administrator, never over HTTP */
-    char executor[HF_IDENTIFIER_SIZE];  /* name of a configured executor, default "local" */
-    char executor_command[4096];        /* `holdfast run --executor-command` only; "" otherwise */
-    bool minimize;                      /* default true */
-    int64_t minimize_attempts;          /* default 3 */
+    char strategist_command[4096]; /* command:PATH only from the command line or the administrator, never over HTTP */
+    char executor[HF_IDENTIFIER_SIZE]; /* name of a configured executor, default "local" */
+    char executor_command[4096];       /* `holdfast run --executor-command` only; "" otherwise */
+    bool minimize;                     /* default true */
+    int64_t minimize_attempts;         /* default 3 */
 };
 void hf_campaign_request_defaults(struct hf_campaign_request *request);
 
-/* Checks every bound and every combination that can be checked without starting anything, naming the field: "request-invalid". Also
- * refuses budgets too small to hold initialize and finalize and says how much is needed. */
+/* Checks every bound and every combination that can be checked without starting anything, naming the field:
+ * "request-invalid". Also refuses budgets too small to hold initialize and finalize and says how much is needed. */
 int hf_campaign_request_check(const struct hf_campaign_request *request, struct hf_error *err);
 
 /* Public view of a campaign: holds no guest byte, path or token. */
@@ -74,9 +74,9 @@ struct hf_campaign_view {
     char profile[HF_IDENTIFIER_SIZE];
     char backend[8];
     char host_type[16];
-    char state[32];    /* name of the campaign machine's state */
-    char status[16];   /* "running", "passed", "failed" */
-    char category[48]; /* "" while running */
+    char state[32];                       /* name of the campaign machine's state */
+    char status[16];                      /* "running", "passed", "failed" */
+    char category[48];                    /* "" while running */
     char failed_case[HF_IDENTIFIER_SIZE]; /* "" when none */
     int64_t seed;
     int actions;
@@ -96,27 +96,30 @@ enum hf_progress_kind {
 struct hf_progress {
     enum hf_progress_kind kind;
     const struct hf_campaign_view *view;
-    const char *case_id;  /* NULL when not about a case */
+    const char *case_id; /* NULL when not about a case */
     int sequence;
     const char *category;
     int64_t duration_ms;
-    uint64_t elapsed_ms;       /* since the campaign started */
+    uint64_t elapsed_ms; /* since the campaign started */
     int64_t budget_left_ms;
     int budget_left_actions;
-    const struct hf_error *error; /* on FINISHED of a failed campaign: why, in a sentence fit for the operator; may be NULL */
+    const struct hf_error
+        *error; /* on FINISHED of a failed campaign: why, in a sentence fit for the operator; may be NULL */
 };
 typedef void (*hf_progress_listener)(void *context, const struct hf_progress *progress);
 
-/* Opens state and index, recovers every run that was not terminal (category controller-restarted, target quarantined, both
- * summaries written) and sweeps what a crash left. Blocking; called once before the loop runs. */
-struct hf_controller *hf_controller_new(uv_loop_t *loop, const struct hf_controller_config *config, struct hf_error *err);
+/* Opens state and index, recovers every run that was not terminal (category controller-restarted, target quarantined,
+ * both summaries written) and sweeps what a crash left. Blocking; called once before the loop runs. */
+struct hf_controller *hf_controller_new(uv_loop_t *loop, const struct hf_controller_config *config,
+                                        struct hf_error *err);
 void hf_controller_listen(struct hf_controller *controller, hf_progress_listener listener, void *context);
 
-/* Validates, creates the run directory name and begins. *run_id is set at once. The campaign counts as started (I6) when this
- * returns 0: its run directory with metadata is durable before the call's 202 may be sent, which `accepted` tells. */
+/* Validates, creates the run directory name and begins. *run_id is set at once. The campaign counts as started (I6)
+ * when this returns 0: its run directory with metadata is durable before the call's 202 may be sent, which `accepted`
+ * tells. */
 typedef void (*hf_started)(void *context, const char *run_id, const struct hf_error *err);
-int hf_controller_start(struct hf_controller *controller, const struct hf_campaign_request *request, hf_started accepted,
-                        void *context, struct hf_error *err);
+int hf_controller_start(struct hf_controller *controller, const struct hf_campaign_request *request,
+                        hf_started accepted, void *context, struct hf_error *err);
 
 /* 0, or -1 with "campaign-unknown" / "campaign-finished". The executor is finalized; the outcome comes as progress. */
 int hf_controller_cancel(struct hf_controller *controller, const char *run_id, struct hf_error *err);
@@ -128,7 +131,8 @@ bool hf_controller_view(struct hf_controller *controller, const char *run_id, st
 size_t hf_controller_list(struct hf_controller *controller, const char *before_run_id, size_t limit,
                           struct hf_campaign_view *views);
 
-/* Bytes of public-summary.json (or another document) of a finished campaign; owned; NULL when it is not there yet. Blocking but small
+/* Bytes of public-summary.json (or another document) of a finished campaign; owned; NULL when it is not there yet.
+ * Blocking but small
  * (<= 64 KiB, page cache). */
 char *hf_controller_document(struct hf_controller *controller, const char *run_id, const char *name, size_t *length);
 

@@ -1,7 +1,8 @@
 /*
- * Profiles: `catalog/profiles/<name>.json`. One data file that lets one controller and one executor test any VMM: protocol
- * dialect, verify command, artifacts with their provenance, environment allow-list, and the command of each scenario. No
- * shell, no concatenation: commands are argument vectors in which an element may contain placeholders of a closed set.
+ * Profiles: `catalog/profiles/<name>.json`. One data file that lets one controller and one executor test any VMM:
+ * protocol dialect, verify command, artifacts with their provenance, environment allow-list, and the command of each
+ * scenario. No shell, no concatenation: commands are argument vectors in which an element may contain placeholders of a
+ * closed set.
  */
 #ifndef HF_COMMON_CATALOG_PROFILE_H
 #define HF_COMMON_CATALOG_PROFILE_H
@@ -21,8 +22,9 @@
 
 /* Field names of the wire dialect (executor-protocol.md, table "Dialect"). */
 struct hf_dialect {
-    char source[33];  /* "holdfast": holdfast_commit, holdfast_dirty, holdfast_status, and expected_commit refers to it */
-    char vmm[33];     /* "qemu": qemu_commit, ..., expected_qemu_commit, qemu_pids, live_qemu_pids */
+    char
+        source[33]; /* "holdfast": holdfast_commit, holdfast_dirty, holdfast_status, and expected_commit refers to it */
+    char vmm[33];   /* "qemu": qemu_commit, ..., expected_qemu_commit, qemu_pids, live_qemu_pids */
     char runtime[33]; /* "libc": one more non-empty string of metadata */
     char artifact_names[HF_PROFILE_MAX_ARTIFACTS][HF_PROFILE_NAME_SIZE];
     size_t artifact_count;
@@ -56,16 +58,17 @@ enum hf_provenance_kind {
 
 struct hf_profile_artifact {
     char name[HF_PROFILE_NAME_SIZE];
-    char *path;                                /* template, only path placeholders */
+    char *path; /* template, only path placeholders */
     enum hf_provenance_kind provenance_kind;
-    char provenance[HF_PROFILE_NAME_SIZE];     /* name of the artifact that is its provenance document, "" when NONE */
+    char provenance[HF_PROFILE_NAME_SIZE]; /* name of the artifact that is its provenance document, "" when NONE */
 };
 
 struct hf_profile_scenario {
     char name[HF_PROFILE_NAME_SIZE];
-    struct hf_command_template extra;          /* appended to the profile's command; count may be 0 */
-    char reports[HF_PROFILE_MAX_REPORTS][HF_PROFILE_NAME_SIZE]; /* file names that must be there, each matching *outcome*.json or *report*.json */
-    size_t report_count;                       /* 1.. */
+    struct hf_command_template extra;                           /* appended to the profile's command; count may be 0 */
+    char reports[HF_PROFILE_MAX_REPORTS][HF_PROFILE_NAME_SIZE]; /* file names that must be there, each matching
+                                                                   *outcome*.json or *report*.json */
+    size_t report_count;                                        /* 1.. */
 };
 
 enum hf_vmm_identity { HF_VMM_DEBIAN_PACKAGE, HF_VMM_GIT };
@@ -74,27 +77,28 @@ struct hf_profile {
     char name[HF_PROFILE_NAME_SIZE];
     char description[513];
     struct hf_dialect dialect;
-    char backends[4][8];                       /* subset of kvm, mshv, whp, tcg */
+    char backends[4][8]; /* subset of kvm, mshv, whp, tcg */
     size_t backend_count;
-    char *campaigns_dir;                       /* template, e.g. "{source_root}/catalog/campaigns" */
+    char *campaigns_dir; /* template, e.g. "{source_root}/catalog/campaigns" */
     enum hf_vmm_identity vmm_identity;
-    char *vmm_source;                          /* package name, or template of a git work tree */
+    char *vmm_source; /* package name, or template of a git work tree */
     struct hf_command_template verify;
-    struct hf_command_template boot;           /* baseline and post-campaign VM */
-    char boot_report[HF_PROFILE_NAME_SIZE];    /* report that a boot must leave */
-    struct hf_command_template command;        /* every scenario */
-    char environment[HF_PROFILE_MAX_ENV][HF_PROFILE_NAME_SIZE]; /* names passed on besides PATH, HOME, LANG, LC_ALL, TMPDIR, USER */
+    struct hf_command_template boot;        /* baseline and post-campaign VM */
+    char boot_report[HF_PROFILE_NAME_SIZE]; /* report that a boot must leave */
+    struct hf_command_template command;     /* every scenario */
+    char environment[HF_PROFILE_MAX_ENV]
+                    [HF_PROFILE_NAME_SIZE]; /* names passed on besides PATH, HOME, LANG, LC_ALL, TMPDIR, USER */
     size_t environment_count;
     char pid_journal_variable[HF_PROFILE_NAME_SIZE];
     struct hf_profile_artifact artifacts[HF_PROFILE_MAX_ARTIFACTS];
     size_t artifact_count;
-    struct hf_profile_scenario *scenarios;     /* owned */
+    struct hf_profile_scenario *scenarios; /* owned */
     size_t scenario_count;
 };
 
 /* Parses a profile; *profile must be cleared with hf_profile_clear() also after failure. Codes "json-invalid",
- * "profile-invalid". Names that could carry credentials (GITHUB_*, GH_*, COPILOT_*, SSH_*, *TOKEN*, *SECRET*, *PASSWORD*,
- * *KEY*, CARGO_TARGET_DIR, RUSTFLAGS, RUSTUP_TOOLCHAIN, LD_*) are refused in `environment`. */
+ * "profile-invalid". Names that could carry credentials (GITHUB_*, GH_*, COPILOT_*, SSH_*, *TOKEN*, *SECRET*,
+ * *PASSWORD*, *KEY*, CARGO_TARGET_DIR, RUSTFLAGS, RUSTUP_TOOLCHAIN, LD_*) are refused in `environment`. */
 int hf_profile_parse(const char *text, size_t length, const char *expected_name, struct hf_profile *profile,
                      struct hf_error *err);
 int hf_profile_load(const char *profiles_dir, const char *name, struct hf_profile *profile, struct hf_error *err);

@@ -53,23 +53,24 @@ struct hf_child {
 
 /* How the tree ended. `exit_code` and `term_signal` are the main child's own end, never the supervisor's. */
 struct hf_child_report {
-    bool started;           /* false: exec failed, start_errno says why, nothing ran */
+    bool started; /* false: exec failed, start_errno says why, nothing ran */
     int start_errno;
-    bool exited;            /* true: exit_code is valid; false: term_signal is valid (or the supervisor was lost) */
-    int exit_code;          /* 0..255 */
-    int term_signal;        /* 1..64, 0 when exited */
-    bool stop_requested;    /* hf_child_stop() was called or the control socket closed before the child ended */
-    bool supervisor_lost;   /* the supervisor itself died: nothing is known about the tree, teardown_complete is false */
-    bool teardown_complete; /* every descendant was seen dead and reaped within the deadline */
-    bool cgroup_used;       /* the tree ran in a cgroup v2 of its own */
+    bool exited;          /* true: exit_code is valid; false: term_signal is valid (or the supervisor was lost) */
+    int exit_code;        /* 0..255 */
+    int term_signal;      /* 1..64, 0 when exited */
+    bool stop_requested;  /* hf_child_stop() was called or the control socket closed before the child ended */
+    bool supervisor_lost; /* the supervisor itself died: nothing is known about the tree, teardown_complete is false */
+    bool teardown_complete;      /* every descendant was seen dead and reaped within the deadline */
+    bool cgroup_used;            /* the tree ran in a cgroup v2 of its own */
     uint32_t descendants_killed; /* processes that were still alive when teardown began, main child not counted */
-    uint32_t survivors;     /* processes still alive (or unreadable) at the deadline */
-    uint64_t duration_ms;   /* exec to end of teardown, monotonic */
-    uint64_t cpu_ms;        /* user+system of the main child and of all reaped descendants */
+    uint32_t survivors;          /* processes still alive (or unreadable) at the deadline */
+    uint64_t duration_ms;        /* exec to end of teardown, monotonic */
+    uint64_t cpu_ms;             /* user+system of the main child and of all reaped descendants */
 };
 
 /* Starts the tree. On success *child owns descriptors and one process; on failure nothing was left behind.
- * Errors: "child-supervisor-missing" (holdfast-supervise not found beside the caller's executable), "child-spawn-failed". */
+ * Errors: "child-supervisor-missing" (holdfast-supervise not found beside the caller's executable),
+ * "child-spawn-failed". */
 int hf_child_start(const struct hf_child_spec *spec, struct hf_child *child, struct hf_error *err);
 
 /* Asks for the end of the tree: TERM to the process group, grace_ms later the freeze-then-kill. 0 kills at once.
@@ -89,13 +90,13 @@ void hf_child_clear(struct hf_child *child);
 struct hf_child_run_options {
     const void *stdin_bytes; /* written to the child; a child that never reads cannot block the timeout. May be NULL */
     size_t stdin_length;
-    size_t stdout_limit;    /* bytes kept in memory of each stream; the rest is counted */
+    size_t stdout_limit; /* bytes kept in memory of each stream; the rest is counted */
     size_t stderr_limit;
-    int stdout_file_fd;     /* additionally, a file that receives up to stdout_file_limit bytes; -1 for none */
+    int stdout_file_fd; /* additionally, a file that receives up to stdout_file_limit bytes; -1 for none */
     int stderr_file_fd;
-    size_t file_limit;      /* bytes per file, the rest is counted and flagged as truncated */
-    uint64_t timeout_ms;    /* after it: stop with HF_CHILD_TERM_GRACE_MS */
-    int interrupt_fd;       /* becomes readable (or hangs up): stop at once and report interrupted; -1 for none */
+    size_t file_limit;   /* bytes per file, the rest is counted and flagged as truncated */
+    uint64_t timeout_ms; /* after it: stop with HF_CHILD_TERM_GRACE_MS */
+    int interrupt_fd;    /* becomes readable (or hangs up): stop at once and report interrupted; -1 for none */
     /* Called at least every poll_interval_ms while the child runs; returning true stops the child. May be NULL. */
     bool (*poll)(void *context);
     void *poll_context;

@@ -1,7 +1,7 @@
 /*
- * Executor protocol, schema version 1 (executor-protocol.md): the messages as structs, one strict parser and one builder
- * for each, used by both sides so that there is no second definition. Canonical JSON, one message a line, at most
- * HF_PROTOCOL_MAX_LINE bytes without the newline.
+ * Executor protocol, schema version 1 (executor-protocol.md): the messages as structs, one strict parser and one
+ * builder for each, used by both sides so that there is no second definition. Canonical JSON, one message a line, at
+ * most HF_PROTOCOL_MAX_LINE bytes without the newline.
  */
 #ifndef HF_COMMON_PROTOCOL_PROTOCOL_H
 #define HF_COMMON_PROTOCOL_PROTOCOL_H
@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF_PROTOCOL_VERSION     1
-#define HF_PROTOCOL_MAX_LINE    1048576
-#define HF_PROTOCOL_MAX_OUTPUT  8192   /* decoded guest bytes per stream */
-#define HF_PROTOCOL_MAX_PIDS    256    /* per boot record */
-#define HF_PROTOCOL_MAX_ERROR   4096   /* bytes of an error string */
-#define HF_PROTOCOL_MAX_PATH    4096
-#define HF_RUN_ID_SIZE          97
+#define HF_PROTOCOL_VERSION    1
+#define HF_PROTOCOL_MAX_LINE   1048576
+#define HF_PROTOCOL_MAX_OUTPUT 8192 /* decoded guest bytes per stream */
+#define HF_PROTOCOL_MAX_PIDS   256  /* per boot record */
+#define HF_PROTOCOL_MAX_ERROR  4096 /* bytes of an error string */
+#define HF_PROTOCOL_MAX_PATH   4096
+#define HF_RUN_ID_SIZE         97
 
 /* Times of the protocol, seconds. */
 #define HF_TIME_TERMINATION_WAIT    5
@@ -44,22 +44,22 @@ const char *hf_category_name(enum hf_category category); /* "passed", "test-fail
 
 struct hf_request {
     enum hf_operation operation;
-    char run_id[HF_RUN_ID_SIZE];      /* all but shutdown */
-    int timeout_seconds;              /* execute, finalize: 1..7200 */
+    char run_id[HF_RUN_ID_SIZE]; /* all but shutdown */
+    int timeout_seconds;         /* execute, finalize: 1..7200 */
     /* initialize */
     char expected_commit[65];
     char expected_vmm_commit[65];
     char expected_catalog_sha256[65];
     bool require_clean;
-    char backend[8];                  /* kvm, mshv, whp, tcg */
+    char backend[8]; /* kvm, mshv, whp, tcg */
     char campaign[65];
-    char host_type[16];               /* baremetal, virtual-machine, unspecified */
-    int64_t seed;                     /* 0..INT64_MAX */
-    int memory_mib;                   /* 128..4096 */
-    int phase_timeout_seconds;        /* 1..3600 */
-    int baseline_timeout_seconds;     /* 1..7200 */
+    char host_type[16];           /* baremetal, virtual-machine, unspecified */
+    int64_t seed;                 /* 0..INT64_MAX */
+    int memory_mib;               /* 128..4096 */
+    int phase_timeout_seconds;    /* 1..3600 */
+    int baseline_timeout_seconds; /* 1..7200 */
     /* execute */
-    int sequence;                     /* 1..100 */
+    int sequence; /* 1..100 */
     char case_id[65];
     /* finalize */
     bool quarantine;
@@ -67,13 +67,13 @@ struct hf_request {
 
 /* One line, canonical, without newline; owned. The request must be within bounds (asserted). */
 char *hf_request_build(const struct hf_request *request, const struct hf_dialect *dialect, size_t *length);
-/* Strict parse of one line. Codes: "json-invalid", "shape-invalid", "protocol-version". `operation` is set as soon as it
- * is known, so that an error answer can name it (HF_OP_ERROR when unknown). */
+/* Strict parse of one line. Codes: "json-invalid", "shape-invalid", "protocol-version". `operation` is set as soon as
+ * it is known, so that an error answer can name it (HF_OP_ERROR when unknown). */
 int hf_request_parse(const char *line, size_t length, const struct hf_dialect *dialect, struct hf_request *request,
                      struct hf_error *err);
 
 struct hf_boot_record {
-    enum hf_category category;        /* passed, timeout, availability-failure, test-failure */
+    enum hf_category category; /* passed, timeout, availability-failure, test-failure */
     bool has_returncode;
     int32_t returncode;
     bool timed_out;
@@ -106,10 +106,10 @@ struct hf_initialize_response {
     char host_type[16];
     char commit[65];
     bool dirty;
-    cJSON *status_lines;              /* array of strings, owned */
+    cJSON *status_lines; /* array of strings, owned */
     char vmm_commit[65];
     bool vmm_dirty;
-    cJSON *vmm_status_lines;          /* owned */
+    cJSON *vmm_status_lines; /* owned */
     char os[65], os_release[129], machine[65], runtime[129];
     struct hf_artifact_record artifacts[HF_PROFILE_MAX_ARTIFACTS]; /* in dialect order */
     int64_t verify_returncode;
@@ -117,7 +117,7 @@ struct hf_initialize_response {
     int64_t verify_duration_ms;
     struct hf_boot_record baseline;
     char host_canary_sha256[65];
-    int network_canary_port;          /* 1..65535 */
+    int network_canary_port; /* 1..65535 */
     struct hf_oracle_state oracles;
     char artifact_root[HF_PROTOCOL_MAX_PATH];
 };
@@ -129,14 +129,14 @@ struct hf_execute_response {
     bool has_returncode;
     int32_t returncode;
     bool timed_out;
-    int64_t duration_ms;              /* 0..86400000 */
-    char *stdout_b64;                 /* owned; decodes to at most HF_PROTOCOL_MAX_OUTPUT bytes */
-    char *stderr_b64;                 /* owned */
+    int64_t duration_ms; /* 0..86400000 */
+    char *stdout_b64;    /* owned; decodes to at most HF_PROTOCOL_MAX_OUTPUT bytes */
+    char *stderr_b64;    /* owned */
     bool stdout_truncated, stderr_truncated;
     struct hf_oracle_state oracles;
     bool teardown_complete;
     char artifact_path[HF_PROTOCOL_MAX_PATH];
-    char *error;                      /* owned, NULL when none */
+    char *error; /* owned, NULL when none */
 };
 
 enum hf_finalize_status { HF_FINALIZE_PASSED, HF_FINALIZE_FAILED, HF_FINALIZE_QUARANTINED };
@@ -147,15 +147,15 @@ struct hf_finalize_response {
     bool has_post_campaign;
     struct hf_boot_record post_campaign;
     struct hf_oracle_state oracles;
-    char *watchdog_error;             /* owned, NULL when none */
-    char *network_canary_error;       /* owned, NULL when none */
+    char *watchdog_error;       /* owned, NULL when none */
+    char *network_canary_error; /* owned, NULL when none */
     char artifact_root[HF_PROTOCOL_MAX_PATH];
 };
 
 struct hf_error_response {
     char request_operation[33];
-    char *error_type;                 /* owned */
-    char *error;                      /* owned */
+    char *error_type; /* owned */
+    char *error;      /* owned */
 };
 
 struct hf_response {
@@ -172,17 +172,18 @@ struct hf_response {
 /* Builders (executor side); owned line without newline. */
 char *hf_response_build(const struct hf_response *response, const struct hf_dialect *dialect, size_t *length);
 
-/* Strict parse of the answer to `request` (controller side): exact keys, bounds, and no contradiction: run id, backend, host type,
- * sequence and case id equal the request's; `passed` with any contradicting field, an unrequested quarantine without evidence, a
- * requested one that is not quarantined or that booted a VM, live pids outside pids, status passed with an unclean boot
- * are refused. An `error` response parses for any request. Codes: "json-invalid", "shape-invalid", "protocol-contradiction",
- * "protocol-mismatch". *response needs hf_response_clear() in every case. */
-int hf_response_parse(const char *line, size_t length, const struct hf_request *request, const struct hf_dialect *dialect,
-                      struct hf_response *response, struct hf_error *err);
+/* Strict parse of the answer to `request` (controller side): exact keys, bounds, and no contradiction: run id, backend,
+ * host type, sequence and case id equal the request's; `passed` with any contradicting field, an unrequested quarantine
+ * without evidence, a requested one that is not quarantined or that booted a VM, live pids outside pids, status passed
+ * with an unclean boot are refused. An `error` response parses for any request. Codes: "json-invalid", "shape-invalid",
+ * "protocol-contradiction", "protocol-mismatch". *response needs hf_response_clear() in every case. */
+int hf_response_parse(const char *line, size_t length, const struct hf_request *request,
+                      const struct hf_dialect *dialect, struct hf_response *response, struct hf_error *err);
 void hf_response_clear(struct hf_response *response);
 
 /* The worse reading wins: true when the bytes, however malformed otherwise, carry violation evidence (a canary reported
- * touched, a connection count above zero, category policy-violation, at any depth). Also used on well-formed answers. */
+ * touched, a connection count above zero, category policy-violation, at any depth). Also used on well-formed answers.
+ */
 bool hf_response_has_violation_evidence(const char *line, size_t length);
 
 #endif
