@@ -29,8 +29,11 @@ int hf_sha256_file(const char *path, uint64_t max_bytes, char out[HF_SHA256_HEX_
                    struct hf_error *err);
 int hf_sha256_fd(int fd, uint64_t max_bytes, char out[HF_SHA256_HEX_SIZE], uint64_t *size_bytes, struct hf_error *err);
 
-char *hf_base64_encode(const void *bytes, size_t length); /* owned, NUL-terminated */
-/* Canonical base64 only. Returns owned bytes, or NULL (not canonical). */
+char *hf_base64_encode(const void *bytes, size_t length); /* owned, NUL-terminated; aborts on out of memory */
+/* RFC 4648 section 4 in its one canonical form: padded, no other characters, unused bits zero. *decoded_length is set
+ * when true. The empty text is canonical. */
+bool hf_base64_is_canonical(const char *text, size_t *decoded_length);
+/* Canonical base64 only. Returns owned bytes (never NULL for canonical text, aborts on out of memory), or NULL. */
 uint8_t *hf_base64_decode(const char *text, size_t *length);
 
 #endif

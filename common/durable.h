@@ -15,24 +15,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* `name` is one file name of at most HF_DURABLE_NAME_MAX bytes in the directory dirfd, without '/'; only
+ * hf_document_read() and hf_dir_open() take paths (and AT_FDCWD). Links are never followed in the last component. */
+#define HF_DURABLE_NAME_MAX 127
+
 struct hf_journal {
     int fd;
-    uint64_t size_bytes; /* durable length: everything before it has been fdatasync'ed */
-    bool failed;         /* a write failed and could not be undone: all further appends are refused */
-    char name[128];      /* for messages */
+    uint64_t size_bytes;                /* durable length: everything before it has been fdatasync'ed */
+    bool failed;                        /* a write failed and could not be undone: all further appends are refused */
+    char name[HF_DURABLE_NAME_MAX + 1]; /* for messages */
 };
 
 void hf_journal_init(struct hf_journal *journal);
-/* Opens or creates `name` in directory dirfd, 0600, for appending, and fsyncs the directory when it created it. */
+/* Opens or creates `name` in directory dirfd, 0600, for appending, and fsyncs the directory when it created it. A
+ * journal that ends inside a line is refused: hf_journal_recover() comes first. */
 int hf_journal_open(struct hf_journal *journal, int dirfd, const char *name, struct hf_error *err);
 /* Appends one line (without '\n'; none may be inside) or several already joined with '\n', adds the final newline and
- * returns after fdatasync(2). On failure the file is cut back to its former length. Code "storage-failed". */
+ * returns after fdatasync(2). Empty lines and control characters (canonical JSON has none) are refused before anything
+ * is written. On failure the file is cut back to its former length; when that fails, or when it was fdatasync(2) that
+ * failed (what the disk holds is then unknown), journal->failed is set. Code "storage-failed". */
 int hf_journal_append(struct hf_journal *journal, const char *lines, size_t length, struct hf_error *err);
 void hf_journal_close(struct hf_journal *journal);
 
-/* Recovery: reads `name`, cuts a torn last line (no newline) off the file durably, and calls `line` for each whole one.
- * *torn_bytes (may be NULL) tells how much was cut. A callback that returns -1 ends the reading with its error. A
- * missing file is zero lines. Lines above max_line bytes are an error. */
+/* Recovery, before the journal is opened: reads `name`, cuts a torn last line (no newline) off the file durably, and
+ * calls `line` for each whole one. *torn_bytes (may be NULL) tells how much was cut. A callback that returns -1 ends
+ * the reading with its error. A missing file is zero lines. Lines above max_line bytes are an error. */
 int hf_journal_recover(int dirfd, const char *name, size_t max_line,
                        int (*line)(void *context, const char *text, size_t length, uint64_t number,
                                    struct hf_error *err),
@@ -48,12 +55,14 @@ char *hf_document_read(int dirfd, const char *name, size_t max_bytes, size_t *le
 /* Removes left-over temporaries of hf_document_write() in a directory (they end in ".tmp~"). */
 int hf_document_sweep(int dirfd, struct hf_error *err);
 
-/* Opens (creating 0700 when asked) a directory; O_DIRECTORY|O_CLOEXEC|O_NOFOLLOW. Returns the descriptor or -1. */
+/* Opens (creating 0700 when asked, durably) a directory; O_DIRECTORY|O_CLOEXEC|O_NOFOLLOW. Returns the descriptor or
+ * -1; code "storage-missing" when it is absent and not to be created. */
 int hf_dir_open(int dirfd, const char *name, bool create, struct hf_error *err);
 
-/* Fault injection for tests: called before each write, fdatasync, fsync, rename and open with the operation's name and
- * the file's; a non-zero return is the errno that the operation then fails with. For "write" a negative return -n makes
- * the write short by n bytes first. NULL outside tests. */
+/* Fault injection for tests: called before each open, mkdir, read, write, truncate, fdatasync, fsync, rename and unlink
+ * with the operation's name and the file's; a non-zero return is the errno that the operation then fails with. For
+ * "write" a negative return -n makes the write short by n bytes instead. NULL outside tests; set it only while no other
+ * thread is inside this module. */
 extern int (*hf_durable_fault_hook)(const char *operation, const char *name);
 
 #endif

@@ -17,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF_JSON_MAX_DEPTH 64 /* nesting of arrays and objects */
+#define HF_JSON_MAX_DEPTH         64     /* nesting of arrays and objects */
+#define HF_JSON_MAX_NODES         131072 /* values in one document: bounds the memory that a text may cost (~20 MiB) */
+#define HF_JSON_TEXT(macro)       HF_JSON_TEXT_OF(macro)
+#define HF_JSON_TEXT_OF(argument) #argument
 
 struct hf_json_limits {
     size_t max_bytes;
@@ -25,7 +28,8 @@ struct hf_json_limits {
 };
 
 /* Parses exactly one value of `length` bytes (no NUL needed). Returns an owned tree, or NULL with err->code
- * "json-invalid" and a message with the byte offset and what was expected. */
+ * "json-invalid" and a message with the byte offset and what was expected; saved_errno is EEXIST when, and only when,
+ * the text was refused for a repeated key, so that a caller can tell that refusal from the others. */
 cJSON *hf_json_parse(const void *text, size_t length, const struct hf_json_limits *limits, struct hf_error *err);
 
 /* True and *out set when item is a number written as an integer (no fraction, no exponent) within int64. */

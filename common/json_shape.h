@@ -13,8 +13,8 @@ enum hf_shape_type {
     HF_SHAPE_STRING, /* min..max: bytes of UTF-8 */
     HF_SHAPE_INT,    /* min..max: value; a boolean or 1.0 is not an integer */
     HF_SHAPE_BOOL,
-    HF_SHAPE_OBJECT, /* members checked against `object` */
-    HF_SHAPE_ARRAY,  /* min..max: elements, each checked against `element` */
+    HF_SHAPE_OBJECT, /* members checked against `object`; when that is NULL any keys, min..max: how many members */
+    HF_SHAPE_ARRAY,  /* min..max: elements, each checked against `element` (unless that is NULL) */
     HF_SHAPE_ANY,    /* any value; the caller checks it itself */
 };
 
@@ -71,6 +71,8 @@ int hf_shape_check(const struct hf_shape *shape, const struct hf_shape_names *na
 
 /* Checks one string against a character rule. */
 bool hf_text_is(enum hf_shape_text rule, const char *text);
+/* The rule in words, to complete "expected ...". Static. */
+const char *hf_text_describe(enum hf_shape_text rule);
 
 /* Expands {source}, {vmm}, {runtime} in a field name into out (at least 96 bytes). Returns out. */
 const char *hf_shape_name(const struct hf_shape_names *names, const char *pattern, char *out, size_t out_size);
