@@ -1,6 +1,6 @@
 /*
  * System calls of durable storage, with fault injection, names that are checked, and one way to word an error. Internal
- * to common/durable*.c.
+ * to common/durable*.c and common/loop/.
  */
 #ifndef HF_COMMON_DURABLE_IO_H
 #define HF_COMMON_DURABLE_IO_H

@@ -1,14 +1,15 @@
 /*
  * Implementation of durable_queue.h.
  *
- * Ownership across threads: while `busy`, the batch, the journals and `outcome` belong to the worker; everything else,
- * and all of it while not busy, belongs to the loop's thread. uv_queue_work() and its completion are the only
- * hand-over, so there is no lock.
+ * Ownership across threads: while `busy`, the batch, the journals and `outcome` belong to the worker and `failure` does
+ * not change; everything else, and all of it while not busy, belongs to the loop's thread. uv_queue_work() and its
+ * completion are the only hand-over, so there is no lock.
  */
 #include "common/loop/durable_queue.h"
 
 #include "common/cleanup.h"
 #include "common/durable.h"
+#include "common/durable_io.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -75,8 +76,19 @@ static struct hf_journal *find_journal(struct hf_durable_queue *queue, const cha
     return &open->journal;
 }
 
+/* A line with a newline inside would become two. It gets a batch of its own and is refused without taking others along.
+ */
+static bool is_one_line(const struct item *item)
+{
+    return item->length > 0 && memchr(item->bytes, '\n', item->length) == NULL;
+}
+
 static int perform_appends(struct hf_durable_queue *queue, struct hf_error *err)
 {
+    if (!is_one_line(queue->batch))
+        return hf_error_set(err, "storage-failed", EINVAL, NULL,
+                            "%s: expected one journal line that is not empty, found an empty one or a newline inside",
+                            queue->batch->storage);
     struct hf_journal *journal = find_journal(queue, queue->batch->storage, err);
     if (!journal)
         return -1;
@@ -103,6 +115,8 @@ static int perform_document(const struct hf_durable_queue *queue, struct hf_erro
     cleanup_free char *directory = strndup(item->storage, (size_t)(slash - item->storage));
     if (!directory)
         abort();
+    if (hf_io_check_name(directory, err) < 0) /* ".." would leave the run directory */
+        return -1;
     cleanup_close int subdirfd = hf_dir_open(queue->dirfd, directory, true, err);
     if (subdirfd < 0)
         return -1;
@@ -163,12 +177,6 @@ static void journals_closed(uv_work_t *work, int status)
         freed(context);
 }
 
-/* A line with a newline inside would become two; alone in its batch it is refused without taking others with it. */
-static bool is_one_line(const struct item *item)
-{
-    return memchr(item->bytes, '\n', item->length) == NULL && item->length > 0;
-}
-
 static bool shares_batch(const struct item *first, const struct item *next)
 {
     return first->is_append && next->is_append && strcmp(first->storage, next->storage) == 0 && is_one_line(first) &&
@@ -225,7 +233,8 @@ static struct item *new_item(const char *name, const char *bytes, size_t length,
     item->context = context;
     item->length = length;
     memcpy(item->storage, name, name_size);
-    memcpy(item->storage + name_size, bytes, length);
+    if (length > 0)
+        memcpy(item->storage + name_size, bytes, length);
     item->bytes = item->storage + name_size;
     return item;
 }
