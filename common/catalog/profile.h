@@ -58,7 +58,9 @@ enum hf_provenance_kind {
 
 struct hf_profile_artifact {
     char name[HF_PROFILE_NAME_SIZE];
-    char *path; /* template, only path placeholders */
+    char *path;                               /* template, only path placeholders */
+    char path_variable[HF_PROFILE_NAME_SIZE]; /* listed environment variable that, when set, names the file instead of
+                                                 `path`; "" when there is none */
     enum hf_provenance_kind provenance_kind;
     char provenance[HF_PROFILE_NAME_SIZE]; /* name of the artifact that is its provenance document, "" when NONE */
 };
@@ -67,8 +69,8 @@ struct hf_profile_scenario {
     char name[HF_PROFILE_NAME_SIZE];
     struct hf_command_template extra;                           /* appended to the profile's command; count may be 0 */
     char reports[HF_PROFILE_MAX_REPORTS][HF_PROFILE_NAME_SIZE]; /* file names that must be there, each matching
-                                                                   *outcome*.json or *report*.json */
-    size_t report_count;                                        /* 1.. */
+                                                                 *outcome*.json or *report*.json */
+    size_t report_count; /* 0..: whatever is found is inventoried, these must be there */
 };
 
 enum hf_vmm_identity { HF_VMM_DEBIAN_PACKAGE, HF_VMM_GIT };
@@ -84,7 +86,7 @@ struct hf_profile {
     char *vmm_source; /* package name, or template of a git work tree */
     struct hf_command_template verify;
     struct hf_command_template boot;        /* baseline and post-campaign VM */
-    char boot_report[HF_PROFILE_NAME_SIZE]; /* report that a boot must leave */
+    char boot_report[HF_PROFILE_NAME_SIZE]; /* report that a boot must leave, "" when none is required */
     struct hf_command_template command;     /* every scenario */
     char environment[HF_PROFILE_MAX_ENV]
                     [HF_PROFILE_NAME_SIZE]; /* names passed on besides PATH, HOME, LANG, LC_ALL, TMPDIR, USER */
