@@ -24,6 +24,7 @@ struct run {
     char run_id[HF_RUN_ID_SIZE];
     bool finished;
     bool interrupted;
+    bool stopping;
 };
 
 /* Categories that say something about the target; every other failure is infrastructure. */
@@ -49,6 +50,14 @@ static void on_stopped(void *context)
     uv_stop(&run->loop);
 }
 
+/* Cancels what is live (the executor is finalized, both summaries are written) and then ends the loop. */
+static void stop(struct run *run)
+{
+    if (!run->stopping)
+        hf_controller_stop(run->controller, on_stopped, run);
+    run->stopping = true;
+}
+
 static void on_progress(void *context, const struct hf_progress *progress)
 {
     struct run *run = context;
@@ -59,7 +68,7 @@ static void on_progress(void *context, const struct hf_progress *progress)
     if (progress->error)
         run->error = *progress->error;
     run->finished = true;
-    hf_controller_stop(run->controller, on_stopped, run);
+    stop(run);
 }
 
 static void on_started(void *context, const char *run_id, const struct hf_error *err)
@@ -69,7 +78,7 @@ static void on_started(void *context, const char *run_id, const struct hf_error 
     if (!err)
         return;
     run->error = *err;
-    hf_controller_stop(run->controller, on_stopped, run);
+    stop(run);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
