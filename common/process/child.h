@@ -49,6 +49,7 @@ struct hf_child {
     int stdin_fd;   /* caller's end when HF_CHILD_PIPE was asked for, else -1 */
     int stdout_fd;
     int stderr_fd;
+    bool reported; /* the report was read, or the supervisor is known to be lost */
 };
 
 /* How the tree ended. `exit_code` and `term_signal` are the main child's own end, never the supervisor's. */
@@ -68,20 +69,32 @@ struct hf_child_report {
     uint64_t cpu_ms;             /* user+system of the main child and of all reaped descendants */
 };
 
-/* Starts the tree. On success *child owns descriptors and one process; on failure nothing was left behind.
- * Errors: "child-supervisor-missing" (holdfast-supervise not found beside the caller's executable),
- * "child-spawn-failed". */
+/* Where holdfast-supervise is, when it is not beside the caller's executable (tests, programs installed elsewhere). An
+ * absolute path, or NULL for the usual place. Process-wide: call it before the first start and before any thread. */
+int hf_child_set_supervisor_path(const char *path, struct hf_error *err);
+
+/* Starts the tree. On success *child owns descriptors and one process; on failure nothing was left behind. A relative
+ * path with a '/' in argv[0] is refused; PATH is searched for its absolute entries only, and a script needs its #!
+ * line. A program that cannot be executed is not an error here: it is a report with started=false. Errors:
+ * "child-supervisor-missing" (holdfast-supervise not found beside the caller's executable), "child-spawn-failed". */
 int hf_child_start(const struct hf_child_spec *spec, struct hf_child *child, struct hf_error *err);
 
 /* Asks for the end of the tree: TERM to the process group, grace_ms later the freeze-then-kill. 0 kills at once.
  * Never blocks; calling it again can only shorten the grace. */
 void hf_child_stop(struct hf_child *child, uint32_t grace_ms);
 
-/* Reads the report. Returns 1 when *report was filled in, 0 when it is not there yet (control_fd not readable), -1 on
- * error. When the supervisor vanished without a report, that is a report with supervisor_lost. */
+/* Reads the report, once. Returns 1 when *report was filled in, 0 when it is not there yet (control_fd not readable),
+ * -1 on error ("child-report-failed"). When the supervisor vanished without a report, that is a report with
+ * supervisor_lost. A supervisor keeps its own deadlines; a caller that gets no report within grace_ms +
+ * HF_CHILD_REAP_DEADLINE_MS + a few seconds of its stop should take it for lost: hf_child_kill_supervisor(), which
+ * makes the report readable at once. */
 int hf_child_read_report(struct hf_child *child, struct hf_child_report *report, struct hf_error *err);
 
+/* SIGKILL to a supervisor that is overdue. The main child dies with it; the report will say supervisor_lost. */
+void hf_child_kill_supervisor(struct hf_child *child);
+
 /* Closes everything and reaps the supervisor process (waiting at most a moment: after a report it is already exiting).
+ * Before the report this asks for the end of the tree and does not wait; a later start or clear reaps the supervisor.
  * Safe on an all-zero or already cleared object set up by hf_child_init(). */
 void hf_child_init(struct hf_child *child);
 void hf_child_clear(struct hf_child *child);
@@ -92,12 +105,13 @@ struct hf_child_run_options {
     size_t stdin_length;
     size_t stdout_limit; /* bytes kept in memory of each stream; the rest is counted */
     size_t stderr_limit;
-    int stdout_file_fd; /* additionally, a file that receives up to stdout_file_limit bytes; -1 for none */
+    int stdout_file_fd; /* additionally, a file that receives up to file_limit bytes; -1 for none */
     int stderr_file_fd;
     size_t file_limit;   /* bytes per file, the rest is counted and flagged as truncated */
-    uint64_t timeout_ms; /* after it: stop with HF_CHILD_TERM_GRACE_MS */
-    int interrupt_fd;    /* becomes readable (or hangs up): stop at once and report interrupted; -1 for none */
-    /* Called at least every poll_interval_ms while the child runs; returning true stops the child. May be NULL. */
+    uint64_t timeout_ms; /* after it: stop with HF_CHILD_TERM_GRACE_MS; 0 for none */
+    int interrupt_fd;    /* becomes readable (or hangs up): kill at once and report interrupted; -1 for none */
+    /* Called at least every poll_interval_ms (0: 100 ms) while the child runs; returning true stops the child with
+     * HF_CHILD_TERM_GRACE_MS and is not asked again. May be NULL. */
     bool (*poll)(void *context);
     void *poll_context;
     uint32_t poll_interval_ms;
@@ -117,8 +131,9 @@ struct hf_child_output {
     bool file_truncated;
 };
 
-/* Runs to the end. Returns -1 only when the child could not be started or the host failed; how the child ended is in
- * *output, which must be cleared. stdio members of spec other than HF_CHILD_PIPE are honoured. */
+/* Runs to the end. Returns -1 only when the child could not be started or the host failed ("child-output-failed": no
+ * memory, or a log file could not be written; the tree was killed); how the child ended is in *output, which must be
+ * cleared. stdio members of spec other than HF_CHILD_PIPE are honoured. */
 int hf_child_run(const struct hf_child_spec *spec, const struct hf_child_run_options *options,
                  struct hf_child_output *output, struct hf_error *err);
 void hf_child_output_clear(struct hf_child_output *output);
