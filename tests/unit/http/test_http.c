@@ -1,4 +1,4 @@
-/* What POST /v1/campaigns accepts: every field's bounds, and nothing that the shape does not list. */
+/* What the HTTP front end promises without a socket: request bodies, problem documents, listening addresses. */
 #include "server/http/campaign_body.h"
 #include "server/http/listen.h"
 #include "server/http/problem.h"
