@@ -65,9 +65,11 @@ struct hf_request {
     bool quarantine;
 };
 
-/* One line, canonical, without newline; owned. The request must be within bounds (asserted). */
+/* One line, canonical, without newline; owned. Nothing is cut or checked here: the other side refuses what is out
+ * of bounds. */
 char *hf_request_build(const struct hf_request *request, const struct hf_dialect *dialect, size_t *length);
-/* Strict parse of one line. Codes: "json-invalid", "shape-invalid", "protocol-version". `operation` is set as soon as
+/* Strict parse of one line. Seconds may have a fraction on the wire (the public NVX controller sends them so); it is
+ * dropped. Codes: "json-invalid", "shape-invalid", "protocol-version". `operation` is set as soon as
  * it is known, so that an error answer can name it (HF_OP_ERROR when unknown). */
 int hf_request_parse(const char *line, size_t length, const struct hf_dialect *dialect, struct hf_request *request,
                      struct hf_error *err);
@@ -169,20 +171,23 @@ struct hf_response {
     };
 };
 
-/* Builders (executor side); owned line without newline. */
+/* Builder (executor side); owned line without newline. Error texts and error_type are cut to their bounds, between
+ * characters; everything else must be within bounds: paths non-empty, status lines at most 4,096 of 4,096 bytes. */
 char *hf_response_build(const struct hf_response *response, const struct hf_dialect *dialect, size_t *length);
 
 /* Strict parse of the answer to `request` (controller side): exact keys, bounds, and no contradiction: run id, backend,
  * host type, sequence and case id equal the request's; `passed` with any contradicting field, an unrequested quarantine
  * without evidence, a requested one that is not quarantined or that booted a VM, live pids outside pids, status passed
- * with an unclean boot are refused. An `error` response parses for any request. Codes: "json-invalid", "shape-invalid",
+ * with an unclean boot are refused. An `error` response parses for any request,
+ * unless it names another operation of the protocol than the request's. Codes: "json-invalid", "shape-invalid",
  * "protocol-contradiction", "protocol-mismatch". *response needs hf_response_clear() in every case. */
 int hf_response_parse(const char *line, size_t length, const struct hf_request *request,
                       const struct hf_dialect *dialect, struct hf_response *response, struct hf_error *err);
 void hf_response_clear(struct hf_response *response);
 
 /* The worse reading wins: true when the bytes, however malformed otherwise, carry violation evidence (a canary reported
- * touched, a connection count above zero, category policy-violation, at any depth). Also used on well-formed answers.
+ * touched, a connection count above zero; category, status or error_type policy-violation; at any depth, in any
+ * spelling). Also used on well-formed answers.
  */
 bool hf_response_has_violation_evidence(const char *line, size_t length);
 
