@@ -219,7 +219,7 @@ static int check_provenance(const struct hf_profile *profile, const struct hf_pr
     const struct hf_profile_artifact *provenance = find_artifact(profile, artifact->provenance);
     if (!document && provenance && provenance->provenance_kind == HF_PROVENANCE_NONE)
         return 0;
-    char full[80];
+    char full[128];
     snprintf(full, sizeof(full), "%s.provenance", field);
     return hf_error_set(
         err, "profile-invalid", 0, full, "%s: expected %s, seen \"%s\"; correct provenance or provenance_kind", full,
@@ -231,7 +231,7 @@ static int check_artifacts(const struct hf_profile *profile, struct hf_error *er
 {
     for (size_t i = 0; i < profile->artifact_count; i++) {
         const struct hf_profile_artifact *artifact = &profile->artifacts[i];
-        char field[64], path_field[80];
+        char field[64], path_field[128];
         snprintf(field, sizeof(field), "artifacts[%zu]", i);
         snprintf(path_field, sizeof(path_field), "%s.path", field);
         if (find_artifact(profile, artifact->name) != artifact)
@@ -253,7 +253,7 @@ static int check_scenarios(const struct hf_profile *profile, unsigned command_us
 {
     for (size_t i = 0; i < profile->scenario_count; i++) {
         const struct hf_profile_scenario *scenario = &profile->scenarios[i];
-        char field[64], part[80];
+        char field[64], part[128];
         snprintf(field, sizeof(field), "scenarios[%zu]", i);
         if (hf_profile_find_scenario(profile, scenario->name) != scenario)
             return hf_error_set(err, "profile-invalid", 0, field,
