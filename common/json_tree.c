@@ -67,11 +67,26 @@ cJSON *hf_json_new_string(const char *text)
     return item;
 }
 
+/* A node that already hangs in a tree would be freed twice later. */
+static bool is_free_node(const cJSON *item)
+{
+    return item && !item->next && !item->prev;
+}
+
+/* Nodes that were duplicated or detached from an object still carry their former key. */
+static void drop_key(cJSON *item)
+{
+    if (!(item->type & cJSON_StringIsConst))
+        cJSON_free(item->string);
+    item->type &= ~cJSON_StringIsConst;
+    item->string = NULL;
+}
+
 cJSON *hf_json_add(cJSON *object, const char *key, cJSON *item)
 {
-    /* A node that already hangs in a tree, or a wrong parent, would be freed twice later: stop here instead. */
-    if (!cJSON_IsObject(object) || !item || item->string || item->next || item->prev)
+    if (!cJSON_IsObject(object) || !is_free_node(item))
         abort();
+    drop_key(item);
     item->string = copy_text(key);
     if (!cJSON_AddItemToArray(object, item))
         abort();
@@ -100,8 +115,9 @@ cJSON *hf_json_add_string(cJSON *object, const char *key, const char *text)
 
 cJSON *hf_json_append(cJSON *array, cJSON *item)
 {
-    if (!cJSON_IsArray(array) || !item || item->string || item->next || item->prev)
+    if (!cJSON_IsArray(array) || !is_free_node(item))
         abort();
+    drop_key(item);
     if (!cJSON_AddItemToArray(array, item))
         abort();
     return item;
