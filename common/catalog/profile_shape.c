@@ -40,6 +40,14 @@ static const struct hf_shape_field git_fields[] = {
 };
 static const struct hf_shape git_shape = {"VMM identity by git work tree", git_fields, COUNT(git_fields)};
 
+/* Without a known kind it is the kind that has to be reported, whatever else is there. */
+static const struct hf_shape_field unknown_kind_fields[] = {
+    {.name = "kind", .type = HF_SHAPE_STRING, .min = 1, .max = 32, .one_of = identity_kinds},
+    {.name = "package", .type = HF_SHAPE_ANY, .flags = HF_SHAPE_OPTIONAL},
+    {.name = "path", .type = HF_SHAPE_ANY, .flags = HF_SHAPE_OPTIONAL},
+};
+static const struct hf_shape unknown_kind_shape = {"VMM identity", unknown_kind_fields, COUNT(unknown_kind_fields)};
+
 static const struct hf_shape_field artifact_fields[] = {
     {.name = "name", .type = HF_SHAPE_STRING, .min = 1, .max = 64, .text = HF_TEXT_FIELD_NAME},
     {.name = "path", .type = HF_SHAPE_STRING, .min = 1, .max = 1024, .text = HF_TEXT_PRINTABLE},
@@ -88,7 +96,7 @@ static const struct hf_shape_field profile_fields[] = {
      .max = 4,
      .element = &backend_element},
     {.name = "campaigns_dir", .type = HF_SHAPE_STRING, .min = 1, .max = 1024, .text = HF_TEXT_PRINTABLE},
-    [FIELD_VMM_IDENTITY] = {.name = "vmm_identity", .type = HF_SHAPE_OBJECT, .object = &package_shape},
+    [FIELD_VMM_IDENTITY] = {.name = "vmm_identity", .type = HF_SHAPE_OBJECT, .object = &unknown_kind_shape},
     {.name = "verify", .type = HF_SHAPE_ARRAY, .min = 1, .max = HF_PROFILE_MAX_ARGS, .element = &argument_element},
     {.name = "boot", .type = HF_SHAPE_ARRAY, .min = 1, .max = HF_PROFILE_MAX_ARGS, .element = &argument_element},
     {.name = "boot_report",
@@ -124,6 +132,8 @@ int hf_profile_shape_check(const cJSON *document, struct hf_error *err)
     const char *kind = hf_json_get_string(hf_json_get(document, "vmm_identity"), "kind");
     if (kind && strcmp(kind, "git") == 0)
         fields[FIELD_VMM_IDENTITY].object = &git_shape;
+    if (kind && strcmp(kind, "debian-package") == 0)
+        fields[FIELD_VMM_IDENTITY].object = &package_shape;
     const struct hf_shape shape = {"profile", fields, COUNT(fields)};
     return hf_shape_check(&shape, NULL, document, err);
 }
