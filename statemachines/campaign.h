@@ -15,7 +15,7 @@
 
 #define HF_CAMPAIGN_AI_CALL_CREDITS  30   /* reserved before each AI call, charged when usage is unknown */
 #define HF_CAMPAIGN_MIN_ACTION_MS    1000 /* with less than this above the reserve no action is started */
-#define HF_CAMPAIGN_STORAGE_ATTEMPTS 3    /* how often a summary or the register is tried */
+#define HF_CAMPAIGN_STORAGE_ATTEMPTS 3    /* how often the summaries, and the register at recovery, are tried */
 
 enum hf_campaign_state {
     HF_CAMPAIGN_STATE_CREATED,      /* accepted, not started */
@@ -145,9 +145,12 @@ enum hf_campaign_guard {
     HF_CAMPAIGN_GUARD_MAY_MINIMIZE,       /* target anomaly, wanted, time and attempts left, and I8 */
     HF_CAMPAIGN_GUARD_MUST_SKIP_MINIMIZE, /* target anomaly, wanted, but one of the others does not hold */
     HF_CAMPAIGN_GUARD_NOTHING_TO_MINIMIZE,
-    /* group "storage attempts" */
-    HF_CAMPAIGN_GUARD_STORAGE_RETRY_LEFT,
-    HF_CAMPAIGN_GUARD_STORAGE_RETRY_SPENT,
+    /* group "summary attempts" */
+    HF_CAMPAIGN_GUARD_SUMMARY_RETRY_LEFT,
+    HF_CAMPAIGN_GUARD_SUMMARY_RETRY_SPENT,
+    /* group "register attempts" */
+    HF_CAMPAIGN_GUARD_REGISTER_RETRY_LEFT,
+    HF_CAMPAIGN_GUARD_REGISTER_RETRY_SPENT,
     /* group "verdict" */
     HF_CAMPAIGN_GUARD_VERDICT_PASSED,
     HF_CAMPAIGN_GUARD_VERDICT_FAILED,
@@ -204,7 +207,8 @@ struct hf_campaign_facts {
     bool action_in_flight;
     bool finalization_begun;
     bool finalized_clean; /* no pass without it */
-    uint8_t storage_attempts_left;
+    uint8_t summary_attempts_left;
+    uint8_t register_attempts_left;
 };
 
 extern const struct hf_sm_definition hf_campaign_machine;
@@ -238,7 +242,8 @@ struct hf_campaign_times {
     uint64_t storage_retry_ms;
 };
 /* Length of the timer of a state. The session and the strategist have deadlines of their own; where they act first this
- * one is a backstop and includes the time that they need to clean up (60 s). 0 for terminal states. */
+ * one is a backstop: it adds the time that they need to clean up, for a session two quarantine requests (finalize_ms
+ * each) and 60 s. 0 for terminal states. */
 #define HF_CAMPAIGN_BACKSTOP_MS 60000
 uint64_t hf_campaign_state_timeout_ms(uint8_t state, const struct hf_campaign_times *times);
 

@@ -50,8 +50,9 @@ struct hf_sm_definition {
     uint32_t terminal_states; /* HF_SM_STATE() bits */
     /* States that are already on the way out: they may answer a cancel by staying, bounded by their timer. */
     uint32_t closing_states;
-    uint64_t timeout_events; /* HF_SM_EVENT() bits: what a timer of this machine feeds */
-    uint64_t loss_events;    /* the peer of the present state (process, disk, another machine) failed or went away */
+    uint32_t peerless_states; /* states that wait for nobody, or for the shell alone: there is no peer to lose */
+    uint64_t timeout_events;  /* HF_SM_EVENT() bits: what a timer of this machine feeds */
+    uint64_t loss_events;     /* the peer of the present state (process, disk, another machine) failed or went away */
     uint64_t cancel_events;
     size_t facts_size; /* of the plain struct that guard and apply read */
     bool (*guard)(uint8_t guard, const void *facts);

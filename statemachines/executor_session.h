@@ -110,7 +110,8 @@ enum hf_executor_session_answer {
     /* initialize passed; any execute observation without violation (also `error`: it stays); finalize passed or failed;
      * finalize quarantined when quarantine was asked for; shutdown stopped */
     HF_EXECUTOR_SESSION_ANSWER_OK,
-    /* initialize failed or error; finalize or shutdown error. After these the executor exits by itself */
+    /* initialize failed or error; finalize (also one that asked for quarantine) or shutdown error. After these the
+     * executor exits by itself */
     HF_EXECUTOR_SESSION_ANSWER_ERROR,
     /* any of them with violation evidence, an unrequested `quarantined` with evidence among them */
     HF_EXECUTOR_SESSION_ANSWER_VIOLATION,
@@ -148,6 +149,7 @@ struct hf_executor_session_times {
     uint64_t kill_ms;     /* 5 s */
 };
 /* Length of the deadline of a state, 0 for terminal states. */
+/* `spawning` is entered without a row: the shell arms its deadline when it starts the process. */
 uint64_t hf_executor_session_deadline_ms(uint8_t state, const struct hf_executor_session_times *times);
 
 /* True in the states in which the shell waits for an answer (one request in flight). */

@@ -25,12 +25,14 @@ enum hf_strategist_call_state {
     HF_STRATEGIST_CALL_STATE_IDLE,
     HF_STRATEGIST_CALL_STATE_INVOKING,
     HF_STRATEGIST_CALL_STATE_PARSING,
-    HF_STRATEGIST_CALL_STATE_REPAIRING,  /* invoked again with the rejection and the allowed ids */
-    HF_STRATEGIST_CALL_STATE_ANSWERED,   /* a choice was delivered; may be asked again */
-    HF_STRATEGIST_CALL_STATE_STOPPING,   /* its process overran and is being ended */
-    HF_STRATEGIST_CALL_STATE_CANCELLING, /* its process is being ended because the campaign needs no answer */
-    HF_STRATEGIST_CALL_STATE_REFUSED,    /* failed, or never gave a valid answer */
-    HF_STRATEGIST_CALL_STATE_EXHAUSTED,  /* no credits for a first prompt */
+    HF_STRATEGIST_CALL_STATE_REPAIRING,      /* invoked again with the rejection and the allowed ids */
+    HF_STRATEGIST_CALL_STATE_ANSWERED,       /* a choice was delivered; may be asked again */
+    HF_STRATEGIST_CALL_STATE_STOPPING,       /* a call overran; its process is being ended */
+    HF_STRATEGIST_CALL_STATE_STOPPING_CHECK, /* the same for the version check and the proof, which cost nothing */
+    HF_STRATEGIST_CALL_STATE_CANCELLING,     /* a call's process is being ended because no answer is needed any more */
+    HF_STRATEGIST_CALL_STATE_CANCELLING_CHECK, /* the same for the two checks */
+    HF_STRATEGIST_CALL_STATE_REFUSED,          /* failed, or never gave a valid answer */
+    HF_STRATEGIST_CALL_STATE_EXHAUSTED,        /* no credits for a first prompt */
     HF_STRATEGIST_CALL_STATE_CLOSED,
     HF_STRATEGIST_CALL_STATE_COUNT
 };
