@@ -25,18 +25,18 @@
  * ping      "uptime_ms", "boot_id" (new at each boot; differs between restores only if the guest draws it again)
  * info      "version", "kernel_release", "cpus_online", "cpus_possible", "memory_total_kib", "memory_available_kib",
  *           "cmdline", "modules" [...], "devices" [virtio modaliases], "probes" [...]
- * poweroff  ACPI power-off                      } the answer is sent first, then the agent acts after
- * reboot    reset through the keyboard controller } HF_GUEST_FAREWELL_MS; the host waits for the VMM's own event,
- * panic     sysrq c                             } never for the answer alone
- * triple_fault  empty IDT, then int3            }
- * exit      the isa-debug-exit port 0xf4        }
+ * poweroff  ACPI power-off                  } the answer is sent first, and HF_GUEST_FAREWELL_MS later the agent acts;
+ * reboot    orderly reset                   } the host waits for the VMM's own event, never for the answer alone
+ * panic     sysrq c                         }
+ * triple_fault  empty IDT, then int3        }
+ * exit      the isa-debug-exit port 0xf4    }
  * run       "probe", "duration_ms", "verdict" ("held"|"broken"), "checks" [{"name","held","detail"}], "result" {...},
  *           "processes_killed" (what the probe left behind)
  *
  * While a probe runs the agent may send events, and accepts just two operations, with the id of the run:
  * Event     {"id":N,"event":"NAME","data":{...}}                    at most HF_GUEST_EVENTS_MAX per run
  * Request   {"id":N,"op":"continue","args":{...}}                   wakes hf_probe_wait_continue(); no answer
- *           {"id":N,"op":"cancel"}                                  kills the probe; the run is answered with
+ *           {"id":N,"op":"cancel"}                                  kills the probe; its run then answers
  * "probe-cancelled"
  *
  * Serial console: when the agent is ready it prints HF_GUEST_READY_MARKER, a space, its version, and a newline.
