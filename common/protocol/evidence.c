@@ -71,7 +71,13 @@ static bool read_word(struct cursor *cursor, char word[MAX_WORD])
     return false;
 }
 
-/* The value at the cursor as text: a string without its quotation marks, or the bare characters up to a delimiter. */
+static bool is_value_character(char character)
+{
+    return (character >= '0' && character <= '9') || (character >= 'a' && character <= 'z') ||
+           (character >= 'A' && character <= 'Z') || (character && strchr("+-._", character));
+}
+
+/* The value at the cursor as text: a string without its quotation marks, or the bare characters of a number or name. */
 static void read_value(struct cursor *cursor, char word[MAX_WORD])
 {
     if (cursor->at < cursor->end && *cursor->at == '"') {
@@ -80,7 +86,7 @@ static void read_value(struct cursor *cursor, char word[MAX_WORD])
         return;
     }
     size_t length = 0;
-    while (cursor->at < cursor->end && length < MAX_WORD - 1 && *cursor->at && !strchr(" \t\r\n,]}", *cursor->at))
+    while (cursor->at < cursor->end && length < MAX_WORD - 1 && is_value_character(*cursor->at))
         word[length++] = *cursor->at++;
     word[length] = '\0';
 }

@@ -181,6 +181,11 @@ static void read_response(const struct hf_dialect *dialect, struct hf_response *
 static int choose_operation(const cJSON *document, enum hf_operation asked, enum hf_operation *out,
                             struct hf_error *err)
 {
+    if (!cJSON_IsObject(document))
+        return hf_error_set(
+            err, "shape-invalid", 0, "",
+            "response: expected one JSON object a line, seen another value; the executor speaks another "
+            "protocol");
     const char *name = hf_json_get_string(document, "operation");
     *out = hf_operation_from_name(name);
     if (!name || (*out == HF_OP_ERROR && strcmp(name, hf_operation_name(HF_OP_ERROR)) != 0))
