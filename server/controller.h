@@ -38,7 +38,7 @@ struct hf_controller_config {
     size_t executor_count;
 };
 
-enum hf_strategist_kind { HF_STRATEGIST_GREEDY, HF_STRATEGIST_RANDOM, HF_STRATEGIST_COMMAND };
+enum hf_strategist_type { HF_STRATEGIST_GREEDY, HF_STRATEGIST_RANDOM, HF_STRATEGIST_COMMAND };
 
 /* What a client asks for, already within bounds (hf_campaign_request_defaults() then overrides). Bounds: catalog.md and
  * executor-protocol.md; budget_seconds is an integer number of seconds 1..86400, budget_actions 1..100. */
@@ -54,7 +54,7 @@ struct hf_campaign_request {
     int64_t memory_mib;                 /* default 256 */
     int64_t phase_timeout_seconds;      /* default 60 */
     int64_t action_timeout_seconds;     /* default 600 */
-    enum hf_strategist_kind strategist; /* default greedy */
+    enum hf_strategist_type strategist; /* default greedy */
     char strategist_command[4096]; /* command:PATH only from the command line or the administrator, never over HTTP */
     char executor[HF_IDENTIFIER_SIZE]; /* name of a configured executor, default "local" */
     char executor_command[4096];       /* `holdfast run --executor-command` only; "" otherwise */
@@ -135,6 +135,19 @@ size_t hf_controller_list(struct hf_controller *controller, const char *before_r
  * Blocking but small
  * (<= 64 KiB, page cache). */
 char *hf_controller_document(struct hf_controller *controller, const char *run_id, const char *name, size_t *length);
+
+/* The quarantine register: targets that must never be used again (I3, docs/quarantine.md). */
+#define HF_QUARANTINE_ID_SIZE       24   /* "target-" and 16 hexadecimal digits */
+#define HF_QUARANTINE_IDENTITY_SIZE 4352 /* "local:<host>:<root>" or "external:<wrapper>:<root>" */
+struct hf_quarantine_record {
+    char target_id[HF_QUARANTINE_ID_SIZE];
+    char identity[HF_QUARANTINE_IDENTITY_SIZE];
+    char run_id[HF_RUN_ID_SIZE];
+    char reason[48]; /* the run's category when the target was registered */
+    uint64_t registered_wall_ms;
+};
+/* Newest first, up to `limit`. Returns the count. */
+size_t hf_controller_quarantine(struct hf_controller *controller, size_t limit, struct hf_quarantine_record *records);
 
 size_t hf_controller_live_count(const struct hf_controller *controller);
 

@@ -1,0 +1,115 @@
+/*
+ * The write queue of the index: jobs in order of submission, one batch on the thread pool at a time, one transaction (and so
+ * one fsync) for a batch. A batch that fails is rolled back as a whole and every job in it hears the same error.
+ */
+#include "server/core/index_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct hf_index *hf_index_new(uv_loop_t *loop)
+{
+    struct hf_index *index = calloc(1, sizeof *index);
+    if (!index)
+        abort();
+    index->loop = loop;
+    index->waiting_tail = &index->waiting;
+    index->work.data = index;
+    return index;
+}
+
+static int exec(struct hf_index *index, const char *sql, const char *what, struct hf_error *err)
+{
+    return sqlite3_exec(index->writer, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : hf_index_fail(index->writer, what, err);
+}
+
+static int perform_jobs(struct hf_index *index, struct hf_error *err)
+{
+    for (const struct hf_index_job *job = index->in_flight; job; job = job->next) {
+        int failed = job->is_quarantine ? hf_index_quarantine_now(index, &job->record, err)
+                                        : hf_index_put_run_now(index, &job->view, err);
+        if (failed)
+            return -1;
+    }
+    return exec(index, "COMMIT", "a commit", err);
+}
+
+static void perform_batch(uv_work_t *work)
+{
+    struct hf_index *index = work->data;
+    index->batch_error = (struct hf_error){0};
+    if (exec(index, "BEGIN IMMEDIATE", "beginning a transaction", &index->batch_error) != 0)
+        return;
+    if (perform_jobs(index, &index->batch_error) != 0)
+        sqlite3_exec(index->writer, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one that counts */
+}
+
+static void start_batch(struct hf_index *index);
+
+static void on_batch_done(uv_work_t *work, int status)
+{
+    struct hf_index *index = work->data;
+    struct hf_index_job *job = index->in_flight;
+    struct hf_error batch_error = index->batch_error;
+    (void)status; /* never cancelled */
+    index->in_flight = NULL;
+    start_batch(index);
+    while (job) {
+        struct hf_index_job *next = job->next;
+        if (job->done)
+            job->done(job->context, batch_error.code ? &batch_error : NULL);
+        free(job);
+        job = next;
+    }
+}
+
+static void start_batch(struct hf_index *index)
+{
+    if (index->in_flight || !index->waiting)
+        return;
+    index->in_flight = index->waiting;
+    index->waiting = NULL;
+    index->waiting_tail = &index->waiting;
+    if (uv_queue_work(index->loop, &index->work, perform_batch, on_batch_done) != 0)
+        abort(); /* only for invalid arguments */
+}
+
+static struct hf_index_job *add_job(struct hf_index *index, hf_index_done done, void *context)
+{
+    struct hf_index_job *job = calloc(1, sizeof *job);
+    if (!job)
+        abort();
+    job->done = done;
+    job->context = context;
+    *index->waiting_tail = job;
+    index->waiting_tail = &job->next;
+    return job;
+}
+
+void hf_index_put_run(struct hf_index *index, const struct hf_campaign_view *view, hf_index_done done, void *context)
+{
+    struct hf_index_job *job = add_job(index, done, context);
+    job->view = *view;
+    start_batch(index);
+}
+
+void hf_index_quarantine(struct hf_index *index, const struct hf_quarantine_record *record, hf_index_done done, void *context)
+{
+    struct hf_index_job *job = add_job(index, done, context);
+    job->is_quarantine = true;
+    job->record = *record;
+    start_batch(index);
+}
+
+void hf_index_close(struct hf_index *index)
+{
+    if (!index)
+        return;
+    while (index->in_flight)
+        uv_run(index->loop, UV_RUN_ONCE);
+    for (int i = 0; i < HF_INDEX_STATEMENT_COUNT; i++)
+        sqlite3_finalize(index->statements[i]);
+    sqlite3_close(index->reader);
+    sqlite3_close(index->writer);
+    free(index);
+}

@@ -1,0 +1,83 @@
+/* Implementation of loop_meter.h. */
+#include "server/core/loop_meter.h"
+
+#include "common/clock.h"
+
+#include <string.h>
+
+/* Index by the highest set bit and the three bits below it; spans below 8 ns get one bucket each. */
+static unsigned bucket_of(uint64_t ns)
+{
+    if (ns < 8)
+        return (unsigned)ns;
+    unsigned exponent = 63u - (unsigned)__builtin_clzll(ns);
+    return exponent * 8 + (unsigned)((ns >> (exponent - 3)) & 7);
+}
+
+/* Largest span that falls into a bucket. */
+static uint64_t bucket_limit(unsigned bucket)
+{
+    if (bucket < 8)
+        return bucket;
+    unsigned exponent = bucket / 8;
+    return (((uint64_t)8 + bucket % 8 + 1) << (exponent - 3)) - 1;
+}
+
+void hf_loop_meter_add(struct hf_loop_meter *meter, uint64_t busy_ns)
+{
+    meter->count++;
+    meter->buckets[bucket_of(busy_ns)]++;
+    if (busy_ns > meter->max_ns)
+        meter->max_ns = busy_ns;
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct hf_loop_meter *meter = prepare->data;
+    uint64_t now_ns = hf_clock_mono_ns();
+    uint64_t idle_ns = uv_metrics_idle_time(prepare->loop);
+    uint64_t idle_delta_ns = idle_ns - meter->idle_ns;
+    uint64_t span_ns = now_ns - meter->iteration_start_ns;
+    if (meter->iteration_start_ns)
+        hf_loop_meter_add(meter, span_ns > idle_delta_ns ? span_ns - idle_delta_ns : 0);
+    meter->iteration_start_ns = now_ns;
+    meter->idle_ns = idle_ns;
+}
+
+void hf_loop_meter_start(struct hf_loop_meter *meter, uv_loop_t *loop)
+{
+    memset(meter, 0, sizeof *meter);
+    uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
+    uv_prepare_init(loop, &meter->prepare);
+    meter->prepare.data = meter;
+    uv_prepare_start(&meter->prepare, on_prepare);
+    uv_unref((uv_handle_t *)&meter->prepare);
+}
+
+void hf_loop_meter_stop(struct hf_loop_meter *meter)
+{
+    uv_close((uv_handle_t *)&meter->prepare, NULL);
+}
+
+static uint64_t quantile(const struct hf_loop_meter *meter, unsigned percent)
+{
+    uint64_t wanted = (meter->count * percent + 99) / 100, seen = 0;
+    for (unsigned i = 0; i < HF_LOOP_METER_BUCKETS; i++) {
+        seen += meter->buckets[i];
+        if (wanted && seen >= wanted) {
+            uint64_t limit = bucket_limit(i);
+            return limit < meter->max_ns ? limit : meter->max_ns;
+        }
+    }
+    return 0;
+}
+
+struct hf_loop_meter_figures hf_loop_meter_read(const struct hf_loop_meter *meter)
+{
+    return (struct hf_loop_meter_figures){
+        .iterations = meter->count,
+        .p50_ns = quantile(meter, 50),
+        .p99_ns = quantile(meter, 99),
+        .max_ns = meter->max_ns,
+    };
+}
