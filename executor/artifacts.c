@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +33,21 @@ static int measure(const char *name, struct artifact *artifact, struct hf_error 
     return 0;
 }
 
+/* The file that the scenarios will use: the one that a variable names, where the profile says so and it is set. */
+static char *artifact_path(const struct hf_profile_artifact *wanted, const struct hf_placeholders *places,
+                           struct hf_error *err)
+{
+    const char *named = wanted->path_variable[0] != '\0' ? getenv(wanted->path_variable) : NULL;
+    if (!named || named[0] == '\0')
+        return hf_placeholder_expand(wanted->path, places, err);
+    if (named[0] == '/')
+        return strdup(named);
+    hf_error_set(err, "artifact-unreadable", 0, wanted->path_variable,
+                 "artifact %s: %s has to be an absolute path; set it so, or unset it", wanted->name,
+                 wanted->path_variable);
+    return NULL;
+}
+
 int artifacts_measure(const struct hf_profile *profile, const struct hf_placeholders *places, struct artifact_set *set,
                       struct hf_error *err)
 {
@@ -39,7 +55,7 @@ int artifacts_measure(const struct hf_profile *profile, const struct hf_placehol
     for (size_t i = 0; i < profile->artifact_count; i++) {
         const struct hf_profile_artifact *wanted = &profile->artifacts[i];
         struct artifact *artifact = &set->list[i];
-        cleanup_free char *path = hf_placeholder_expand(wanted->path, places, err);
+        cleanup_free char *path = artifact_path(wanted, places, err);
         if (!path)
             return -1;
         if (snprintf(artifact->path, sizeof artifact->path, "%s", path) >= (int)sizeof artifact->path)

@@ -37,7 +37,7 @@ int boot_run(struct executor *executor, const char *directory, int timeout_secon
                                        .directory = directory,
                                        .timeout_ms = (uint64_t)timeout_seconds * 1000,
                                        .reports = reports,
-                                       .report_count = 1};
+                                       .report_count = executor->profile.boot_report[0] != '\0'};
     struct dispatch_result *result = calloc(1, sizeof *result);
     if (!result)
         abort();

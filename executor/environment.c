@@ -1,7 +1,6 @@
 /* Allow-listed environments; see environment.h. */
 #include "executor/environment.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +8,6 @@
 static const char DEFAULT_PATH[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 static const char *const ALWAYS_PASSED[] = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER"};
-
-static const char *const NEVER_PASSED[] = {
-    "GITHUB_*",         "GH_*",      "COPILOT_*",        "SSH_*",    "*TOKEN*", "*SECRET*",
-    "*PASSWORD*",       "*CREDENT*", "*_KEY*",           "*APIKEY*", "LD_*",    "GIT_*",
-    "CARGO_TARGET_DIR", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "BASH_ENV", "ENV",     "PYTHON*",
-};
-
-bool environment_name_allowed(const char *name)
-{
-    for (size_t i = 0; i < sizeof NEVER_PASSED / sizeof NEVER_PASSED[0]; i++)
-        if (fnmatch(NEVER_PASSED[i], name, 0) == 0)
-            return false;
-    return true;
-}
 
 struct builder {
     char **list;
@@ -62,7 +47,7 @@ char **environment_new(const struct hf_profile *profile, const char *const *extr
     }
     for (size_t i = 0; i < profile->environment_count; i++) {
         const char *value = getenv(profile->environment[i]);
-        if (value && environment_name_allowed(profile->environment[i]))
+        if (value)
             add(&builder, profile->environment[i], value);
     }
     for (size_t i = 0; i < extra_count; i++)

@@ -1,13 +1,11 @@
 /*
- * The environment of everything that the executor starts: an allow-list, never the executor's own environment. A
- * profile's names were already refused by its loader if they could carry credentials; the rule is applied here again.
+ * The environment of everything that the executor starts: an allow-list, never the executor's own environment. Names
+ * that could carry a credential never get this far: the profile's loader refuses them.
  */
 #ifndef HF_EXECUTOR_ENVIRONMENT_H
 #define HF_EXECUTOR_ENVIRONMENT_H
 
 #include "common/catalog/profile.h"
-
-#include <stdbool.h>
 
 /* PATH, HOME, LANG, LC_ALL, TMPDIR, USER and the profile's names, as far as the executor has them (PATH has a default),
  * then `extra` ("NAME=value" strings, NULL-terminated, may be NULL). Owned; hf_argv_free(). */
@@ -15,8 +13,5 @@ char **environment_new(const struct hf_profile *profile, const char *const *extr
 
 /* For git and dpkg-query: no configuration of the host or of a user, no prompt, C locale. Owned. */
 char **environment_new_query(const char *ceiling_directory);
-
-/* False for names that could carry a credential or redirect a program's code: *TOKEN*, GITHUB_*, SSH_*, LD_*, ... */
-bool environment_name_allowed(const char *name);
 
 #endif

@@ -133,6 +133,8 @@ static void execute(struct hf_phase *phase)
     check_teardown(phase);
     phase->vm_report = hf_report_vm(phase);
     hf_vm_clear(&phase->vm);
+    free(phase->state); /* sinks and peers may point into it until here */
+    phase->state = NULL;
 }
 
 /* --- all phases --- */

@@ -63,7 +63,7 @@ struct hf_phase {
     struct hf_vm vm;
     struct hf_vm_spec spec; /* `prepare` may set sinks and bounds */
     struct hf_vm_network_peer peer;
-    void *state;         /* the script's own */
+    void *state;         /* the script's own; free()d after the phase */
     cJSON *checks;       /* results, merged into the run's */
     cJSON *measurements; /* object */
     enum hf_vm_end end;  /* set before `after` */
