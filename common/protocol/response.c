@@ -210,7 +210,7 @@ int hf_response_parse(const char *line, size_t length, const struct hf_request *
     response->document = hf_json_parse(line, length, &limits, err);
     if (!response->document)
         return -1;
-    enum hf_operation operation;
+    enum hf_operation operation = HF_OP_ERROR;
     if (choose_operation(response->document, request->operation, &operation, err) != 0 ||
         hf_response_shape_check(operation, dialect, response->document, err) != 0)
         return -1;

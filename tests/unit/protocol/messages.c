@@ -66,8 +66,8 @@ static const char *const responses[] = {
                        "\"network_canary_connections\":0,\"network_canary_error\":null,\"watchdog_error\":null},\"post_"
                        "campaign\":" BOOT ",\"run_id\":\"run-1\",\"schema_version\":1,\"status\":\"passed\"}",
     [HF_OP_SHUTDOWN] = "{\"operation\":\"shutdown\",\"schema_version\":1,\"status\":\"stopped\"}",
-    [HF_OP_ERROR] = "{\"error\":\"no such case\",\"error_type\":\"unknown-case\",\"operation\":\"error\","
-                    "\"request_operation\":\"execute\",\"schema_version\":1}",
+    [HF_OP_ERROR] = ("{\"error\":\"no such case\",\"error_type\":\"unknown-case\",\"operation\":\"error\","
+                     "\"request_operation\":\"execute\",\"schema_version\":1}"),
 };
 
 char *sample_response(enum hf_operation operation)
