@@ -186,7 +186,8 @@ START_TEST(a_mebibyte_of_anything_is_answered_in_bounded_time)
         ck_assert_uint_gt(builder.used, MEBIBYTE - 2048);
         double start = scratch_cpu_seconds();
         cleanup_json cJSON *item = hf_json_parse(text, builder.used, &usual, &err);
-        cleanup_free char *canonical = item ? hf_json_canonical(item, NULL) : NULL;
+        if (item)
+            free(hf_json_canonical(item, NULL));
         double used = scratch_cpu_seconds() - start;
         ck_assert_msg(used < MAX_CPU_SECONDS, "%s took %.1f s", cases[i].name, used);
         ck_assert_msg(!item == !!cases[i].refusal, "%s: %s", cases[i].name, item ? "accepted" : err.message);
