@@ -36,8 +36,7 @@
  * While a probe runs the agent may send events, and accepts just two operations, with the id of the run:
  * Event     {"id":N,"event":"NAME","data":{...}}                    at most HF_GUEST_EVENTS_MAX per run
  * Request   {"id":N,"op":"continue","args":{...}}                   wakes hf_probe_wait_continue(); no answer
- *           {"id":N,"op":"cancel"}                                  kills the probe; its run then answers
- * "probe-cancelled"
+ *           {"id":N,"op":"cancel"}                                  kills the probe: "probe-cancelled"
  *
  * Serial console: when the agent is ready it prints HF_GUEST_READY_MARKER, a space, its version, and a newline.
  */
