@@ -11,7 +11,8 @@
 #include <uv.h>
 
 #define HF_BOUNDED_LOG_MAX_BYTES (1024 * 1024) /* of the child's, in the file */
-#define HF_BOUNDED_LOG_BUFFER    (64 * 1024)   /* waiting in memory while a write is in flight; more is dropped and counted */
+#define HF_BOUNDED_LOG_BUFFER                                                                                          \
+    (64 * 1024) /* waiting in memory while a write is in flight; more is dropped and counted */
 
 struct hf_bounded_log;
 

@@ -1,7 +1,7 @@
 /*
- * Implementation of broker.h. First the bytes (length, UTF-8), then the outline (where the value begins and ends, how deep
- * it goes), then the strict reader, then the two keys. The outline exists only to name the refusal; nothing is accepted
- * that the strict reader has not read as a whole.
+ * Implementation of broker.h. First the bytes (length, UTF-8), then the outline (where the value begins and ends, how
+ * deep it goes), then the strict reader, then the two keys. The outline exists only to name the refusal; nothing is
+ * accepted that the strict reader has not read as a whole.
  */
 #include "server/core/broker.h"
 
@@ -119,13 +119,14 @@ static bool check_outline(const char *answer, size_t length, struct hf_refusal *
 {
     struct outline outline = outline_of(answer, length);
     if (outline.deepest > HF_BROKER_MAX_DEPTH)
-        return refuse(refusal, HF_REFUSAL_NESTED_TOO_DEEP, "expected one flat object, found more than %d levels of nesting",
-                      HF_BROKER_MAX_DEPTH);
+        return refuse(refusal, HF_REFUSAL_NESTED_TOO_DEEP,
+                      "expected one flat object, found more than %d levels of nesting", HF_BROKER_MAX_DEPTH);
     struct hf_json_limits limits = {HF_BROKER_MAX_ANSWER, HF_BROKER_MAX_DEPTH + 1};
     if (answer[outline.first] != '{') {
         cleanup_json cJSON *other = hf_json_parse(answer, length, &limits, NULL);
         if (other)
-            return refuse(refusal, HF_REFUSAL_NOT_AN_OBJECT, "expected one JSON object, found a JSON value of another type");
+            return refuse(refusal, HF_REFUSAL_NOT_AN_OBJECT,
+                          "expected one JSON object, found a JSON value of another type");
         if (outline.open < length && answer[outline.open] == '{' && outline.end > outline.open &&
             answer[outline.end - 1] == '}')
             return refuse(refusal, HF_REFUSAL_SURROUNDING_TEXT, "expected one JSON object alone, found text before it");
@@ -145,18 +146,20 @@ static bool check_keys(const cJSON *object, struct hf_refusal *refusal)
     cJSON_ArrayForEach(member, object)
     {
         if (strcmp(member->string, "schema_version") != 0 && strcmp(member->string, "case_id") != 0)
-            return refuse(refusal, HF_REFUSAL_EXTRA_KEY, "expected only the keys schema_version and case_id, found also \"%s\"",
+            return refuse(refusal, HF_REFUSAL_EXTRA_KEY,
+                          "expected only the keys schema_version and case_id, found also \"%s\"",
                           hf_error_quote(member->string, strlen(member->string), quoted));
     }
     static const char *const required[] = {"schema_version", "case_id"};
     for (size_t i = 0; i < 2; i++)
         if (!hf_json_get(object, required[i]))
-            return refuse(refusal, HF_REFUSAL_MISSING_KEY, "expected the keys schema_version and case_id, %s is missing",
-                          required[i]);
+            return refuse(refusal, HF_REFUSAL_MISSING_KEY,
+                          "expected the keys schema_version and case_id, %s is missing", required[i]);
     return true;
 }
 
-static bool find_case(const struct hf_choice *choice, const char *case_id, size_t *case_index, struct hf_refusal *refusal)
+static bool find_case(const struct hf_choice *choice, const char *case_id, size_t *case_index,
+                      struct hf_refusal *refusal)
 {
     char quoted[HF_ERROR_QUOTE_SIZE];
     for (size_t i = 0; i < choice->campaign->case_count; i++) {

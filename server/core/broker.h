@@ -1,7 +1,7 @@
 /*
  * The broker: the only door between a strategist's bytes and a campaign. It takes exactly
- * {"schema_version":1,"case_id":"..."} naming an offered case and refuses everything else with a named reason; nothing in
- * an answer but the choice among the offered ids has any effect (I9).
+ * {"schema_version":1,"case_id":"..."} naming an offered case and refuses everything else with a named reason; nothing
+ * in an answer but the choice among the offered ids has any effect (I9).
  *
  * Called by the strategist call. Pure: no I/O, no clock, bounded work on hostile bytes.
  */
@@ -27,8 +27,8 @@ enum hf_refusal_kind {
     HF_REFUSAL_DUPLICATE_KEY,
     HF_REFUSAL_EXTRA_KEY,
     HF_REFUSAL_MISSING_KEY,
-    HF_REFUSAL_SCHEMA_VERSION,   /* anything but the integer 1: also true, 1.0, "1" */
-    HF_REFUSAL_CASE_ID_TYPE,     /* not a string */
+    HF_REFUSAL_SCHEMA_VERSION, /* anything but the integer 1: also true, 1.0, "1" */
+    HF_REFUSAL_CASE_ID_TYPE,   /* not a string */
     HF_REFUSAL_CASE_COMPLETED,
     HF_REFUSAL_CASE_UNKNOWN,
     HF_REFUSAL_KIND_COUNT,

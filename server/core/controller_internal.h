@@ -61,6 +61,8 @@ void hf_controller_remove(struct hf_controller *controller, struct hf_run *run);
 /* quarantine.c: in memory at once, then durably in the run directory and in the index. `done` on the loop. */
 typedef void (*hf_quarantine_done)(void *context, const struct hf_error *err);
 void hf_quarantine_register(struct hf_run *run, const char *reason, hf_quarantine_done done, void *context);
+/* target-quarantine.json, owned. */
+char *hf_quarantine_document(const struct hf_quarantine_record *record, size_t *length);
 /* True when the identity is registered, or when the register cannot be read (fail closed); *err says which. */
 bool hf_quarantine_refuses(struct hf_controller *controller, const char *identity, struct hf_error *err);
 /* "<target>:<artifact root>", or the run id while no root is known. */

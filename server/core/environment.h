@@ -1,6 +1,6 @@
 /*
- * Environments of child processes: allow-lists only (executor-protocol.md). Nothing that names GitHub, Copilot, ssh agents
- * or tokens can get through, because nothing gets through that is not listed.
+ * Environments of child processes: allow-lists only (executor-protocol.md). Nothing that names GitHub, Copilot, ssh
+ * agents or tokens can get through, because nothing gets through that is not listed.
  */
 #ifndef HF_SERVER_CORE_ENVIRONMENT_H
 #define HF_SERVER_CORE_ENVIRONMENT_H

@@ -68,15 +68,23 @@ static int resolve_local(const struct hf_controller_config *config, const struct
     cleanup_free char *program = NULL;
     if (hf_executable_resolve(wanted, "local executor", &program, err) != 0)
         return -1;
-    const char *options[] = {"--profile",   request->profile,  "--source-root", config->source_root, "--guest-dir",
-                             config->guest_dir, config->profiles_dir ? "--profiles-dir" : NULL, config->profiles_dir, NULL};
+    const char *options[] = {"--profile",
+                             request->profile,
+                             "--source-root",
+                             config->source_root,
+                             "--guest-dir",
+                             config->guest_dir,
+                             config->profiles_dir ? "--profiles-dir" : NULL,
+                             config->profiles_dir,
+                             NULL};
     command->local = true;
     command->argv = argv_of(program, options);
     command->target = join("local:", host);
     return 0;
 }
 
-static int resolve_wrapper(const char *path, const char *field, struct hf_executor_command *command, struct hf_error *err)
+static int resolve_wrapper(const char *path, const char *field, struct hf_executor_command *command,
+                           struct hf_error *err)
 {
     cleanup_free char *program = NULL;
     if (hf_executable_resolve(path, field, &program, err) != 0)

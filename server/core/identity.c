@@ -56,9 +56,11 @@ static int query(const char *const *argv, char **text, struct hf_error *err)
 static int copy_identity(const char *text, char out[65], const char *what, struct hf_error *err)
 {
     size_t length = strlen(text);
-    if (length == 0 || length > 64 || strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz"
-                                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ.+~:-_") != length)
-        return hf_error_set(err, "identity-unknown", 0, NULL, "%s is not a commit or version of at most 64 characters", what);
+    if (length == 0 || length > 64 ||
+        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz"
+                     "ABCDEFGHIJKLMNOPQRSTUVWXYZ.+~:-_") != length)
+        return hf_error_set(err, "identity-unknown", 0, NULL, "%s is not a commit or version of at most 64 characters",
+                            what);
     memcpy(out, text, length + 1);
     return 0;
 }
@@ -68,10 +70,11 @@ static int read_commit(const char *tree, char out[65], struct hf_error *err)
     cleanup_free char *text = NULL;
     const char *const argv[] = {"git", "-C", tree, "rev-parse", "--verify", "HEAD", NULL};
     if (query(argv, &text, err) != 0)
-        return hf_error_set(err, "identity-unknown", 0, NULL,
-                            "cannot read the commit of %s: expected a git work tree with at least one commit that this user may "
-                            "read, and git in PATH",
-                            tree);
+        return hf_error_set(
+            err, "identity-unknown", 0, NULL,
+            "cannot read the commit of %s: expected a git work tree with at least one commit that this user may "
+            "read, and git in PATH",
+            tree);
     return copy_identity(text, out, "the output of git rev-parse", err);
 }
 
@@ -91,7 +94,8 @@ static int read_package_version(const char *package, char out[65], struct hf_err
     const char *const argv[] = {"dpkg-query", "-W", "-f=${Version}", package, NULL};
     if (query(argv, &text, err) != 0)
         return hf_error_set(err, "identity-unknown", 0, NULL,
-                            "cannot read the version of package %s: is it installed? (apt-get install %s)", package, package);
+                            "cannot read the version of package %s: is it installed? (apt-get install %s)", package,
+                            package);
     return copy_identity(text, out, "the package version", err);
 }
 

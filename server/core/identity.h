@@ -1,7 +1,7 @@
 /*
- * What the controller expects of a target: the commit of its own source tree (dirty or not) and the identity of the VMM.
- * Read with `git` and `dpkg-query` as contained children; blocking, so only on the thread pool. Answers are cached for a
- * few seconds, so that two hundred campaigns that start together do not start four hundred processes.
+ * What the controller expects of a target: the commit of its own source tree (dirty or not) and the identity of the
+ * VMM. Read with `git` and `dpkg-query` as contained children; blocking, so only on the thread pool. Answers are cached
+ * for a few seconds, so that two hundred campaigns that start together do not start four hundred processes.
  */
 #ifndef HF_SERVER_CORE_IDENTITY_H
 #define HF_SERVER_CORE_IDENTITY_H

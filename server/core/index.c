@@ -15,8 +15,10 @@
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS runs ("
-    " number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL UNIQUE, campaign TEXT NOT NULL, profile TEXT NOT NULL,"
-    " backend TEXT NOT NULL, host_type TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, category TEXT NOT NULL,"
+    " number INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL UNIQUE, campaign TEXT NOT NULL, profile TEXT NOT "
+    "NULL,"
+    " backend TEXT NOT NULL, host_type TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, category TEXT NOT "
+    "NULL,"
     " failed_case TEXT NOT NULL, seed INTEGER NOT NULL, actions INTEGER NOT NULL, budget_actions INTEGER NOT NULL,"
     " budget_seconds INTEGER NOT NULL, created_wall_ms INTEGER NOT NULL, finished_wall_ms INTEGER NOT NULL) STRICT;"
     "CREATE TABLE IF NOT EXISTS quarantine ("
@@ -24,16 +26,17 @@ static const char schema[] =
     " run_id TEXT NOT NULL, reason TEXT NOT NULL, registered_wall_ms INTEGER NOT NULL) STRICT;"
     "PRAGMA user_version = 1;";
 
-#define RUN_COLUMNS                                                                                                        \
-    "run_id, campaign, profile, backend, host_type, state, status, category, failed_case, seed, actions, "                 \
+#define RUN_COLUMNS                                                                                                    \
+    "run_id, campaign, profile, backend, host_type, state, status, category, failed_case, seed, actions, "             \
     "budget_actions, budget_seconds, created_wall_ms, finished_wall_ms"
 #define QUARANTINE_COLUMNS "target_id, identity, run_id, reason, registered_wall_ms"
 
 const char *const hf_index_sql[HF_INDEX_STATEMENT_COUNT] = {
-    [HF_INDEX_PUT_RUN] = "INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
-                         " ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, status = excluded.status,"
-                         " category = excluded.category, failed_case = excluded.failed_case, actions = excluded.actions,"
-                         " finished_wall_ms = excluded.finished_wall_ms",
+    [HF_INDEX_PUT_RUN] =
+        "INSERT INTO runs (" RUN_COLUMNS ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)"
+        " ON CONFLICT (run_id) DO UPDATE SET state = excluded.state, status = excluded.status,"
+        " category = excluded.category, failed_case = excluded.failed_case, actions = excluded.actions,"
+        " finished_wall_ms = excluded.finished_wall_ms",
     [HF_INDEX_PUT_QUARANTINE] = "INSERT INTO quarantine (" QUARANTINE_COLUMNS ") VALUES (?1,?2,?3,?4,?5)"
                                 " ON CONFLICT DO NOTHING",
     [HF_INDEX_GET_RUN] = "SELECT " RUN_COLUMNS " FROM runs WHERE run_id = ?1",
@@ -68,16 +71,17 @@ static int check_schema_version(sqlite3 *database, const char *path, struct hf_e
         sqlite3_step(statement) != SQLITE_ROW) {
         sqlite3_finalize(statement);
         return hf_error_set(err, "index-open-failed", 0, NULL,
-                            "%s is not an index of holdfast (%s); move it away, it is rebuilt from the run directories", path,
-                            sqlite3_errmsg(database));
+                            "%s is not an index of holdfast (%s); move it away, it is rebuilt from the run directories",
+                            path, sqlite3_errmsg(database));
     }
     int version = sqlite3_column_int(statement, 0);
     sqlite3_finalize(statement);
     if (version == 0 || version == INDEX_SCHEMA_VERSION)
         return 0;
-    return hf_error_set(err, "index-schema", 0, NULL,
-                        "%s has schema version %d, this program knows %d; move it away, it is rebuilt from the run directories",
-                        path, version, INDEX_SCHEMA_VERSION);
+    return hf_error_set(
+        err, "index-schema", 0, NULL,
+        "%s has schema version %d, this program knows %d; move it away, it is rebuilt from the run directories", path,
+        version, INDEX_SCHEMA_VERSION);
 }
 
 static int set_up(struct hf_index *index, const char *path, struct hf_error *err)
@@ -85,7 +89,8 @@ static int set_up(struct hf_index *index, const char *path, struct hf_error *err
     if (open_connection(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &index->writer, err) != 0 ||
         check_schema_version(index->writer, path, err) != 0)
         return -1;
-    if (sqlite3_exec(index->writer, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL) != SQLITE_OK ||
+    if (sqlite3_exec(index->writer, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", NULL, NULL, NULL) !=
+            SQLITE_OK ||
         sqlite3_exec(index->writer, schema, NULL, NULL, NULL) != SQLITE_OK)
         return hf_index_fail(index->writer, "creating the tables", err);
     if (open_connection(path, SQLITE_OPEN_READONLY, &index->reader, err) != 0)
@@ -137,9 +142,12 @@ int hf_index_put_run_now(struct hf_index *index, const struct hf_campaign_view *
     sqlite3_stmt *statement = index->statements[HF_INDEX_PUT_RUN];
     const char *const texts[] = {view->run_id, view->campaign, view->profile,  view->backend,    view->host_type,
                                  view->state,  view->status,   view->category, view->failed_case};
-    const int64_t numbers[] = {view->seed,           view->actions,
-                               view->budget_actions, view->budget_seconds,
-                               (int64_t)view->created_wall_ms, (int64_t)view->finished_wall_ms};
+    const int64_t numbers[] = {view->seed,
+                               view->actions,
+                               view->budget_actions,
+                               view->budget_seconds,
+                               (int64_t)view->created_wall_ms,
+                               (int64_t)view->finished_wall_ms};
     for (int i = 0; i < 9; i++)
         bind_text(statement, i + 1, texts[i]);
     for (int i = 0; i < 6; i++)
@@ -171,10 +179,10 @@ static void read_view(sqlite3_stmt *statement, struct hf_campaign_view *view)
         char *out;
         size_t size;
     } texts[] = {
-        {view->run_id, sizeof view->run_id},       {view->campaign, sizeof view->campaign},
-        {view->profile, sizeof view->profile},     {view->backend, sizeof view->backend},
-        {view->host_type, sizeof view->host_type}, {view->state, sizeof view->state},
-        {view->status, sizeof view->status},       {view->category, sizeof view->category},
+        {view->run_id, sizeof view->run_id},           {view->campaign, sizeof view->campaign},
+        {view->profile, sizeof view->profile},         {view->backend, sizeof view->backend},
+        {view->host_type, sizeof view->host_type},     {view->state, sizeof view->state},
+        {view->status, sizeof view->status},           {view->category, sizeof view->category},
         {view->failed_case, sizeof view->failed_case},
     };
     for (int i = 0; i < 9; i++)
@@ -213,7 +221,8 @@ bool hf_index_get_run(struct hf_index *index, const char *run_id, struct hf_camp
     return found;
 }
 
-size_t hf_index_list_runs(struct hf_index *index, const char *before_run_id, size_t limit, struct hf_campaign_view *views)
+size_t hf_index_list_runs(struct hf_index *index, const char *before_run_id, size_t limit,
+                          struct hf_campaign_view *views)
 {
     sqlite3_stmt *statement = index->statements[HF_INDEX_LIST_RUNS];
     bind_text(statement, 1, before_run_id ? before_run_id : "");

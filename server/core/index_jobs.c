@@ -1,6 +1,7 @@
 /*
- * The write queue of the index: jobs in order of submission, one batch on the thread pool at a time, one transaction (and so
- * one fsync) for a batch. A batch that fails is rolled back as a whole and every job in it hears the same error.
+ * The write queue of the index: jobs in order of submission, one batch on the thread pool at a time, one transaction
+ * (and so one fsync) for a batch. A batch that fails is rolled back as a whole and every job in it hears the same
+ * error.
  */
 #include "server/core/index_internal.h"
 
@@ -20,7 +21,8 @@ struct hf_index *hf_index_new(uv_loop_t *loop)
 
 static int exec(struct hf_index *index, const char *sql, const char *what, struct hf_error *err)
 {
-    return sqlite3_exec(index->writer, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : hf_index_fail(index->writer, what, err);
+    return sqlite3_exec(index->writer, sql, NULL, NULL, NULL) == SQLITE_OK ? 0
+                                                                           : hf_index_fail(index->writer, what, err);
 }
 
 static int perform_jobs(struct hf_index *index, struct hf_error *err)
@@ -93,7 +95,8 @@ void hf_index_put_run(struct hf_index *index, const struct hf_campaign_view *vie
     start_batch(index);
 }
 
-void hf_index_quarantine(struct hf_index *index, const struct hf_quarantine_record *record, hf_index_done done, void *context)
+void hf_index_quarantine(struct hf_index *index, const struct hf_quarantine_record *record, hf_index_done done,
+                         void *context)
 {
     struct hf_index_job *job = add_job(index, done, context);
     job->is_quarantine = true;

@@ -21,13 +21,13 @@ struct hf_loop_child {
     uv_work_t work;
     uv_pipe_t pipes[STREAM_COUNT];
     uv_poll_t control;
-    uv_timer_t timer;         /* waits for the report after the end of stdout, then for the pipes after the report */
+    uv_timer_t timer; /* waits for the report after the end of stdout, then for the pipes after the report */
     unsigned open_handles;
     bool ended[STREAM_COUNT]; /* stdout, stderr: end of file seen */
     bool output_end_given;
-    bool running;             /* the spawn succeeded and the report is not there yet */
+    bool running; /* the spawn succeeded and the report is not there yet */
     bool reported;
-    bool delivered;           /* `exited` was given, or nobody wants it */
+    bool delivered; /* `exited` was given, or nobody wants it */
     bool spawning;
     bool stop_asked; /* while spawning */
     uint32_t stop_grace_ms;
@@ -240,7 +240,8 @@ static void on_spawned(uv_work_t *work, int status)
         child->events->started(child->context, NULL);
 }
 
-struct hf_loop_child *hf_loop_child_new(uv_loop_t *loop, struct hf_read_scratch *scratch, struct hf_loop_child_options *options,
+struct hf_loop_child *hf_loop_child_new(uv_loop_t *loop, struct hf_read_scratch *scratch,
+                                        struct hf_loop_child_options *options,
                                         const struct hf_loop_child_events *events, void *context)
 {
     struct hf_loop_child *child = calloc(1, sizeof *child);

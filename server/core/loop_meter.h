@@ -1,8 +1,8 @@
 /*
- * Measures how long the loop's thread is busy in each iteration: the time from one uv_prepare to the next, less the time
- * that libuv says it spent waiting for events (UV_METRICS_IDLE_TIME; I/O callbacks run inside uv's poll, so uv_check alone
- * would miss them). The span holds every callback of that iteration and is therefore an upper bound of the longest one,
- * and the delay that any other event suffered. Costs one clock read per iteration and one fixed table.
+ * Measures how long the loop's thread is busy in each iteration: the time from one uv_prepare to the next, less the
+ * time that libuv says it spent waiting for events (UV_METRICS_IDLE_TIME; I/O callbacks run inside uv's poll, so
+ * uv_check alone would miss them). The span holds every callback of that iteration and is therefore an upper bound of
+ * the longest one, and the delay that any other event suffered. Costs one clock read per iteration and one fixed table.
  *
  * Owned by the controller; read by holdfastd for its log and metrics.
  */

@@ -1,6 +1,6 @@
 /*
- * One observation: what an executor answered to one action, normalized. It is a line of observations.jsonl, the material
- * of prompts, and what the built-in strategists learn durations from.
+ * One observation: what an executor answered to one action, normalized. It is a line of observations.jsonl, the
+ * material of prompts, and what the built-in strategists learn durations from.
  *
  * Owned by a run (server/core/run.h). Guest output stays base64 text here and everywhere else (I7).
  */
@@ -21,8 +21,8 @@ struct hf_observation {
     int64_t network_canary_connections;
     bool teardown_complete;
     bool stdout_truncated, stderr_truncated;
-    char *stdout_b64;    /* owned; NULL once it can no longer appear in a prompt */
-    char *stderr_b64;    /* owned; the same */
+    char *stdout_b64; /* owned; NULL once it can no longer appear in a prompt */
+    char *stderr_b64; /* owned; the same */
 };
 
 /* Takes the guest output out of the response (its pointers become NULL). */

@@ -1,7 +1,8 @@
 /*
- * The one pseudo-random generator of the controller: splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
- * Generators", OOPSLA 2014; the constants are those of the reference code by S. Vigna). It drives nothing but the order of
- * candidates, so it is chosen for being short, documented and the same everywhere; nothing secret comes from it.
+ * The one pseudo-random generator of the controller: splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom
+ * Number Generators", OOPSLA 2014; the constants are those of the reference code by S. Vigna). It drives nothing but
+ * the order of candidates, so it is chosen for being short, documented and the same everywhere; nothing secret comes
+ * from it.
  *
  * Called by the prompt builder and the built-in strategists. Pure.
  */

@@ -1,7 +1,7 @@
 /*
  * Prompts: pure functions from what is known to what a strategist is shown (strategist.md, "Prompt"). One JSON object,
- * canonical, so that the same facts are the same bytes; a guest that prints instructions, JSON or terminal escapes changes
- * nothing but base64 text inside it.
+ * canonical, so that the same facts are the same bytes; a guest that prints instructions, JSON or terminal escapes
+ * changes nothing but base64 text inside it.
  */
 #ifndef HF_SERVER_CORE_PROMPT_H
 #define HF_SERVER_CORE_PROMPT_H

@@ -3,7 +3,6 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "server/core/run_documents.h"
 
 #include <string.h>
 #include <sys/random.h>
@@ -20,13 +19,13 @@ void hf_run_fail(struct hf_run *run, const struct hf_error *err)
         run->error = *err;
 }
 
-void hf_run_progress(struct hf_run *run, enum hf_progress_kind kind, const char *case_id, int sequence, const char *category,
-                     int64_t duration_ms)
+void hf_run_progress(struct hf_run *run, enum hf_progress_kind kind, const char *case_id, int sequence,
+                     const char *category, int64_t duration_ms)
 {
     struct hf_controller *controller = run->controller;
     if (!controller->listener)
         return;
-    int64_t left_ms = run->request.budget_seconds * 1000 - (int64_t)hf_run_elapsed_ms(run);
+    int64_t left_ms = run->record.request.budget_seconds * 1000 - (int64_t)hf_run_elapsed_ms(run);
     struct hf_progress progress = {
         .kind = kind,
         .view = &run->view,
@@ -176,7 +175,10 @@ void hf_run_post_front(struct hf_run *run, enum hf_campaign_event event)
 
 void hf_run_cancel(struct hf_run *run)
 {
-    hf_run_post(run, HF_CAMPAIGN_EVENT_CANCEL);
+    if (run->queue)
+        hf_run_post(run, HF_CAMPAIGN_EVENT_CANCEL);
+    else
+        run->cancel_wanted = true;
 }
 
 /* run-<UTC>-<seed>-<8 random hexadecimal digits>, all within [a-z0-9-]. */
@@ -189,12 +191,14 @@ static void name_run(struct hf_run *run)
     while (getrandom(&random, sizeof random, 0) != sizeof random)
         ;
     snprintf(run->view.run_id, sizeof run->view.run_id, "run-%04d%02d%02dt%02d%02d%02dz-%lld-%08x", utc.tm_year + 1900,
-             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (long long)run->request.seed, random);
+             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (long long)run->record.request.seed,
+             random);
+    memcpy(run->record.run_id, run->view.run_id, sizeof run->record.run_id);
 }
 
 static void fill_view(struct hf_run *run)
 {
-    const struct hf_campaign_request *request = &run->request;
+    const struct hf_campaign_request *request = &run->record.request;
     struct hf_campaign_view *view = &run->view;
     memcpy(view->campaign, request->campaign, sizeof view->campaign);
     memcpy(view->profile, request->profile, sizeof view->profile);
@@ -209,11 +213,11 @@ static void fill_view(struct hf_run *run)
 static void init_machine(struct hf_run *run)
 {
     const struct hf_controller_times *times = &run->controller->times;
-    const struct hf_campaign_request *request = &run->request;
+    const struct hf_campaign_request *request = &run->record.request;
     uint64_t boot_ms = (uint64_t)hf_budget_boot_seconds(&run->budget) * 1000;
     hf_sm_init(&run->machine, &hf_campaign_machine);
     hf_campaign_facts_init(&run->facts);
-    run->facts.local_executor = request->executor_command[0] == '\0' && run->executor.local;
+    run->facts.local_executor = run->executor.local;
     run->facts.minimize_wanted = request->minimize;
     run->facts.actions_budget = (uint32_t)request->budget_actions;
     run->facts.credits_budget = (uint32_t)request->budget_ai_credits;
@@ -232,7 +236,7 @@ static void init_machine(struct hf_run *run)
     snprintf(run->view.state, sizeof run->view.state, "%s", hf_sm_state_name(&run->machine));
 }
 
-static void part_closed(struct hf_run *run)
+void hf_run_part_closed(struct hf_run *run)
 {
     if (--run->parts > 0)
         return;
@@ -253,18 +257,18 @@ static void part_closed(struct hf_run *run)
 
 static void on_part_freed(void *context)
 {
-    part_closed(context);
+    hf_run_part_closed(context);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    part_closed(handle->data);
+    hf_run_part_closed(handle->data);
 }
 
 void hf_run_close(struct hf_run *run)
 {
     run->closing = true;
-    run->parts = 2; /* the timer, and one that this function holds */
+    run->parts = 2 + run->registrations + run->work_busy; /* the timer, and one that this function holds */
     uv_close((uv_handle_t *)&run->timer, on_timer_closed);
     if (run->session) {
         run->parts++;
@@ -272,7 +276,7 @@ void hf_run_close(struct hf_run *run)
     }
     if (run->strategist) {
         run->parts++;
-        if (hf_sm_is_terminal(hf_strategist_machine(run->strategist)))
+        if (hf_strategist_has_ended(run->strategist))
             hf_run_strategist_owner.ended(run);
         else
             hf_strategist_cancel(run->strategist);
@@ -284,7 +288,7 @@ void hf_run_close(struct hf_run *run)
         run->parts++;
         hf_durable_queue_free(queues[i], on_part_freed, run);
     }
-    part_closed(run);
+    hf_run_part_closed(run);
 }
 
 static void tell_accepted(struct hf_run *run, const struct hf_error *err)
@@ -331,22 +335,25 @@ static void on_prepared(uv_work_t *work, int status)
         run->copilot_queue = hf_durable_queue_new(run->controller->loop, run->copilot_dirfd);
     init_machine(run);
     hf_index_put_run(run->controller->index, &run->view, on_indexed, run);
+    if (run->cancel_wanted)
+        hf_run_cancel(run);
 }
 
-struct hf_run *hf_run_new(struct hf_controller *controller, const struct hf_campaign_request *request, hf_started accepted,
-                          void *context)
+struct hf_run *hf_run_new(struct hf_controller *controller, const struct hf_campaign_request *request,
+                          hf_started accepted, void *context)
 {
     struct hf_run *run = calloc(1, sizeof *run);
     if (!run)
         abort();
     run->controller = controller;
-    run->request = *request;
-    run->budget = (struct hf_budget){request->budget_seconds, request->phase_timeout_seconds, request->action_timeout_seconds};
+    run->record.request = *request;
+    run->budget =
+        (struct hf_budget){request->budget_seconds, request->phase_timeout_seconds, request->action_timeout_seconds};
     run->accepted = accepted;
     run->accepted_context = context;
     run->dirfd = run->copilot_dirfd = -1;
     run->started_mono_ms = hf_controller_now_ms(controller);
-    run->view.created_wall_ms = hf_clock_wall_ms();
+    run->view.created_wall_ms = run->record.created_wall_ms = hf_clock_wall_ms();
     fill_view(run);
     name_run(run);
     hf_sha256_init(&run->actions_hash);

@@ -1,6 +1,6 @@
 /*
- * One campaign that is under way: the campaign machine, its session and strategist, its run directory. Everything that a
- * run does is an effect of the machine, performed here, whose result comes back as an event; no file of server/core/
+ * One campaign that is under way: the campaign machine, its session and strategist, its run directory. Everything that
+ * a run does is an effect of the machine, performed here, whose result comes back as an event; no file of server/core/
  * decides where a campaign goes next.
  *
  * run.c           life cycle, event queue, journal before effects
@@ -23,6 +23,7 @@
 #include "server/core/executor_command.h"
 #include "server/core/identity.h"
 #include "server/core/observation.h"
+#include "server/core/run_documents.h"
 #include "server/core/session.h"
 #include "server/core/strategist.h"
 #include "statemachines/campaign.h"
@@ -40,14 +41,13 @@ struct hf_action {
 struct hf_run {
     struct hf_controller *controller;
     struct hf_campaign_view view; /* the public picture, kept current */
-    struct hf_campaign_request request;
+    struct hf_run_record record;  /* what metadata.json holds; the request is in it */
     struct hf_budget budget;
 
     /* Set by preparation. */
     struct hf_profile profile;
     struct hf_campaign campaign;
     struct hf_executor_command executor;
-    struct hf_identity identity;
     struct hf_error identity_error; /* code set: preflight fails with it (I10) */
     char *strategist_program;       /* owned, absolute; NULL for built-in strategists */
     int dirfd;                      /* holds the lock that tells other controllers that this run is alive */
@@ -89,18 +89,20 @@ struct hf_run {
 
     hf_started accepted; /* told once, when the start is durable or refused */
     void *accepted_context;
-    bool terminal;   /* both summaries are on disk, or were given up */
-    unsigned parts;  /* session, strategist, queues, handles that still exist */
+    bool terminal;          /* both summaries are on disk, or were given up */
+    unsigned registrations; /* quarantine writes under way */
+    unsigned parts;         /* session, strategist, queues, handles that still exist */
     bool closing;
-    uv_work_t work; /* preparation, later the summaries */
+    bool cancel_wanted; /* asked for before the machine existed */
+    uv_work_t work;     /* preparation, later the summaries */
     bool work_busy;
     struct hf_error work_error;
     struct hf_run_documents *documents; /* of the summary job, the worker's while it runs */
 };
 
 /* Validated request in, run out; begins preparation. */
-struct hf_run *hf_run_new(struct hf_controller *controller, const struct hf_campaign_request *request, hf_started accepted,
-                          void *context);
+struct hf_run *hf_run_new(struct hf_controller *controller, const struct hf_campaign_request *request,
+                          hf_started accepted, void *context);
 void hf_run_cancel(struct hf_run *run);
 
 /* Internal to run*.c from here on. */
@@ -113,9 +115,11 @@ uint64_t hf_run_elapsed_ms(const struct hf_run *run);
 void hf_run_journal_step(struct hf_run *run, const char *machine, const struct hf_sm_definition *definition,
                          const struct hf_sm_result *result);
 void hf_run_storage_failed(struct hf_run *run, const struct hf_error *err);
-void hf_run_progress(struct hf_run *run, enum hf_progress_kind kind, const char *case_id, int sequence, const char *category,
-                     int64_t duration_ms);
+void hf_run_progress(struct hf_run *run, enum hf_progress_kind kind, const char *case_id, int sequence,
+                     const char *category, int64_t duration_ms);
+/* Lets go of everything; the run's memory goes when all its parts are closed. */
 void hf_run_close(struct hf_run *run);
+void hf_run_part_closed(struct hf_run *run);
 
 /* run_prepare.c, on the thread pool: 0, or -1 with run->work_error: nothing was started and nothing is left behind. */
 int hf_run_prepare(struct hf_run *run, struct hf_error *err);

@@ -17,8 +17,8 @@ void hf_session_fail(struct hf_session *session, const char *code, const char *f
     va_start(arguments, format);
     vsnprintf(session->error.message, sizeof session->error.message, format, arguments);
     va_end(arguments);
-    session->fault_operation = hf_executor_session_awaits_response(session->machine.state) ? session->request.operation
-                                                                                            : HF_OP_ERROR;
+    session->fault_operation =
+        hf_executor_session_awaits_response(session->machine.state) ? session->request.operation : HF_OP_ERROR;
 }
 
 static void refresh_facts(struct hf_session *session)
@@ -319,6 +319,12 @@ const char *hf_session_artifact_root(const struct hf_session *session)
 const struct hf_sm_instance *hf_session_machine(const struct hf_session *session)
 {
     return &session->machine;
+}
+
+const char *hf_session_answer_text(const struct hf_session *session, size_t *length)
+{
+    *length = session->answer_length;
+    return session->answer_text;
 }
 
 static void on_part_closed(void *context)

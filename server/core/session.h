@@ -1,9 +1,9 @@
 /*
- * One executor session: a contained wrapper (or local executor), the executor_session machine, line framing, deadlines. It
- * turns bytes into `response` or `bad_response`, performs the machine's effects, and reports to its owner, a run.
+ * One executor session: a contained wrapper (or local executor), the executor_session machine, line framing, deadlines.
+ * It turns bytes into `response` or `bad_response`, performs the machine's effects, and reports to its owner, a run.
  *
- * It never dispatches by itself (the owner asks), never has two requests in flight (I5), never uses a target again that was
- * registered for quarantine (I3), and never puts guest bytes into a message (I7).
+ * It never dispatches by itself (the owner asks), never has two requests in flight (I5), never uses a target again that
+ * was registered for quarantine (I3), and never puts guest bytes into a message (I7).
  *
  * session.c: machine, effects, commands. session_wire.c: lines, responses, evidence.
  */
@@ -28,7 +28,8 @@ struct hf_session_owner {
     void (*register_quarantine)(void *context);
     /* initialize was answered: false and *err when this target must not be used (it is in the quarantine register). */
     bool (*admit_target)(void *context, const struct hf_initialize_response *response, struct hf_error *err);
-    /* Any answer to initialize or finalize, valid or not, and the answer to a quarantine request: to be kept as documents. */
+    /* Any answer to initialize or finalize, valid or not, and the answer to a quarantine request: to be kept as
+     * documents. */
     void (*keep_document)(void *context, const char *name, char *text, size_t length);
 };
 
@@ -38,7 +39,7 @@ struct hf_session_options {
     char **argv; /* taken */
     char **envp; /* taken */
     const struct hf_dialect *dialect;
-    struct hf_request initialize; /* complete */
+    struct hf_request initialize;           /* complete */
     struct hf_executor_session_times times; /* execute_ms and finalize_ms follow from the requests */
     uint64_t grace_ms;                      /* protocol grace: added to the timeout that a request tells the executor */
     int quarantine_timeout_seconds;
@@ -67,6 +68,11 @@ bool hf_session_violation_evidence(const struct hf_session *session);
 const struct hf_error *hf_session_error(const struct hf_session *session);
 const char *hf_session_artifact_root(const struct hf_session *session); /* "" before initialize was answered */
 const struct hf_sm_instance *hf_session_machine(const struct hf_session *session);
+
+/* Canonical text of the last well-formed answer; NULL before the first. */
+const char *hf_session_answer_text(const struct hf_session *session, size_t *length);
+/* Copies foreign text (an executor's error) into out as printable ASCII, cut to its size; NULL is "". Returns out. */
+const char *hf_session_clean_text(const char *text, char *out, size_t size);
 
 /* Kills what still runs; `freed` (may be NULL) follows when process, pipes and log are gone. */
 void hf_session_free(struct hf_session *session, void (*freed)(void *context), void *context);

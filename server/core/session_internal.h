@@ -58,7 +58,4 @@ void hf_session_fail(struct hf_session *session, const char *code, const char *f
 /* session_wire.c */
 void hf_session_send(struct hf_session *session, const struct hf_request *request);
 void hf_session_take_output(struct hf_session *session, const char *bytes, size_t length);
-/* Copies foreign text (an executor's error) into out as printable ASCII, cut to its size. Returns out. */
-const char *hf_session_clean_text(const char *text, char *out, size_t size);
-
 #endif

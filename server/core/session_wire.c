@@ -1,6 +1,6 @@
 /*
- * The wire of a session: bounded line framing, strict parsing, evidence. Every byte here was chosen by a target that may be
- * hostile; nothing is believed before common/protocol has checked it against the request in flight.
+ * The wire of a session: bounded line framing, strict parsing, evidence. Every byte here was chosen by a target that
+ * may be hostile; nothing is believed before common/protocol has checked it against the request in flight.
  */
 #include "server/core/session_internal.h"
 
@@ -46,7 +46,8 @@ static void explain_refusal(struct hf_session *session, const struct hf_response
                         hf_session_clean_text(response->error.error_type, type, sizeof type),
                         hf_session_clean_text(response->error.error, text, sizeof text));
     } else if (response->initialize.verify_timed_out || response->initialize.verify_returncode != 0) {
-        hf_session_fail(session, "executor-refused", "initialize failed: the profile's verify command ended with %lld%s",
+        hf_session_fail(session, "executor-refused",
+                        "initialize failed: the profile's verify command ended with %lld%s",
                         (long long)response->initialize.verify_returncode,
                         response->initialize.verify_timed_out ? " after its timeout" : "");
     } else {
@@ -93,7 +94,8 @@ static bool admit(struct hf_session *session, const struct hf_response *response
     if (response->operation != HF_OP_INITIALIZE)
         return true;
     snprintf(session->artifact_root, sizeof session->artifact_root, "%s", response->initialize.artifact_root);
-    session->owner->keep_document(session->context, "target-initialize.json", session->answer_text, session->answer_length);
+    session->owner->keep_document(session->context, "target-initialize.json", session->answer_text,
+                                  session->answer_length);
     struct hf_error err = {0};
     if (session->owner->admit_target(session->context, &response->initialize, &err))
         return true;
@@ -121,8 +123,7 @@ static void take_line(struct hf_session *session, const char *line, size_t lengt
     keep_answer(session, response);
     session->facts.answer = classify(session, response, line, length);
     bool admitted = admit(session, response);
-    hf_session_feed(session,
-                    admitted ? HF_EXECUTOR_SESSION_EVENT_RESPONSE : HF_EXECUTOR_SESSION_EVENT_BAD_RESPONSE);
+    hf_session_feed(session, admitted ? HF_EXECUTOR_SESSION_EVENT_RESPONSE : HF_EXECUTOR_SESSION_EVENT_BAD_RESPONSE);
 }
 
 static void append(struct hf_session_line *line, const char *bytes, size_t length)

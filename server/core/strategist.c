@@ -40,8 +40,7 @@ static void arm_timer(struct hf_strategist *strategist)
 /* A built-in strategist answers in the form that a program would, so that the broker sees no difference. */
 static void answer_at_once(struct hf_strategist *strategist, const struct hf_choice *choice)
 {
-    size_t chosen =
-        strategist->type == HF_STRATEGIST_GREEDY ? hf_choice_greedy(choice) : hf_choice_random(choice);
+    size_t chosen = strategist->type == HF_STRATEGIST_GREEDY ? hf_choice_greedy(choice) : hf_choice_random(choice);
     cleanup_json cJSON *answer = hf_json_new_object();
     hf_json_add_int(answer, "schema_version", 1);
     hf_json_add_string(answer, "case_id", choice->campaign->cases[chosen].id);
@@ -65,10 +64,10 @@ static void parse_answer(struct hf_strategist *strategist)
     struct hf_choice choice;
     struct hf_strategist_process *process = &strategist->process;
     strategist->owner->choice(strategist->context, &choice);
-    bool accepted = hf_broker_judge(&choice, process->answer, process->answer_length, &strategist->chosen,
-                                    &strategist->refusal);
-    hf_strategist_feed(strategist, accepted ? HF_STRATEGIST_CALL_EVENT_ANSWER_ACCEPTED
-                                            : HF_STRATEGIST_CALL_EVENT_ANSWER_REJECTED);
+    bool accepted =
+        hf_broker_judge(&choice, process->answer, process->answer_length, &strategist->chosen, &strategist->refusal);
+    hf_strategist_feed(strategist,
+                       accepted ? HF_STRATEGIST_CALL_EVENT_ANSWER_ACCEPTED : HF_STRATEGIST_CALL_EVENT_ANSWER_REJECTED);
 }
 
 /* One line of rejections.jsonl. The answer itself lies beside it as a file; here only its digest. */
@@ -95,8 +94,10 @@ static void record_rejection(struct hf_strategist *strategist)
 static void report_refused(struct hf_strategist *strategist)
 {
     if (strategist->refusal.kind != HF_REFUSAL_NONE)
-        hf_strategist_fail(strategist, "strategist-refused", "the strategist never gave a valid answer; the last one was refused as "
-                           "%s: %s", hf_refusal_name(strategist->refusal.kind), strategist->refusal.message);
+        hf_strategist_fail(strategist, "strategist-refused",
+                           "the strategist never gave a valid answer; the last one was refused as "
+                           "%s: %s",
+                           hf_refusal_name(strategist->refusal.kind), strategist->refusal.message);
     strategist->owner->report(strategist->context, HF_STRATEGIST_CALL_EFFECT_REPORT_REFUSED);
 }
 
@@ -190,7 +191,8 @@ struct hf_strategist *hf_strategist_new(const struct hf_strategist_options *opti
     strategist->times = options->times;
     hf_sm_init(&strategist->machine, &hf_strategist_call_machine);
     bool program = options->strategist == HF_STRATEGIST_COMMAND;
-    hf_strategist_call_facts_init(&strategist->facts, program ? HF_STRATEGIST_KIND_COMMAND : HF_STRATEGIST_KIND_BUILT_IN,
+    hf_strategist_call_facts_init(&strategist->facts,
+                                  program ? HF_STRATEGIST_KIND_COMMAND : HF_STRATEGIST_KIND_BUILT_IN,
                                   options->credits_budget);
     uv_timer_init(options->loop, &strategist->timer);
     strategist->timer.data = strategist;
@@ -231,6 +233,11 @@ uint32_t hf_strategist_credits_charged(const struct hf_strategist *strategist)
 const struct hf_sm_instance *hf_strategist_machine(const struct hf_strategist *strategist)
 {
     return &strategist->machine;
+}
+
+bool hf_strategist_has_ended(const struct hf_strategist *strategist)
+{
+    return strategist->ended;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -2,8 +2,8 @@
  * The strategist of one run: the strategist_call machine, the built-in strategists (answered at once through the same
  * broker) and `command:PATH` programs (contained, prompt on stdin, answer on stdout, all bounded).
  *
- * It decides nothing but which offered case comes next (I9). It never blocks the loop, never reads a file that an answer
- * names, and what a program wrote is kept only below copilot/ in the run directory.
+ * It decides nothing but which offered case comes next (I9). It never blocks the loop, never reads a file that an
+ * answer names, and what a program wrote is kept only below copilot/ in the run directory.
  *
  * strategist.c: machine and broker. strategist_command.c: the process of one call.
  */
@@ -16,7 +16,8 @@
 #include "server/core/loop_child.h"
 #include "statemachines/strategist_call.h"
 
-#define HF_STRATEGIST_MAX_STDOUT 65536 /* more ends the call; an answer above HF_BROKER_MAX_ANSWER is refused by the broker */
+#define HF_STRATEGIST_MAX_STDOUT                                                                                       \
+    65536 /* more ends the call; an answer above HF_BROKER_MAX_ANSWER is refused by the broker */
 #define HF_STRATEGIST_MAX_STDERR 16384 /* kept; the rest is dropped */
 
 struct hf_strategist;
@@ -58,6 +59,7 @@ const struct hf_error *hf_strategist_error(const struct hf_strategist *strategis
 uint32_t hf_strategist_credits_charged(const struct hf_strategist *strategist);
 const struct hf_sm_instance *hf_strategist_machine(const struct hf_strategist *strategist);
 
+bool hf_strategist_has_ended(const struct hf_strategist *strategist);
 /* Only after `ended`. */
 void hf_strategist_free(struct hf_strategist *strategist, void (*freed)(void *context), void *context);
 

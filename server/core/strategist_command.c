@@ -85,7 +85,8 @@ static bool check_end(struct hf_strategist *strategist, const struct hf_child_re
     else if (!report->teardown_complete)
         hf_strategist_fail(strategist, "strategist-failed", "processes of the strategist could not be ended");
     else if (!report->exited)
-        hf_strategist_fail(strategist, "strategist-failed", "the strategist was ended by signal %d", report->term_signal);
+        hf_strategist_fail(strategist, "strategist-failed", "the strategist was ended by signal %d",
+                           report->term_signal);
     else if (report->exit_code != 0)
         hf_strategist_fail(strategist, "strategist-failed", "the strategist exited with status %d", report->exit_code);
     else
@@ -148,7 +149,8 @@ void hf_strategist_command_run(struct hf_strategist *strategist, const struct hf
     struct hf_loop_child_options options = {
         .argv = argv,
         .envp = hf_environment_new(NULL),
-        .stdin_bytes = repair ? hf_prompt_repair(choice, &strategist->refusal, &length) : hf_prompt_build(choice, &length),
+        .stdin_bytes =
+            repair ? hf_prompt_repair(choice, &strategist->refusal, &length) : hf_prompt_build(choice, &length),
     };
     options.stdin_length = length;
     process->child = hf_loop_child_new(strategist->loop, strategist->scratch, &options, &child_events, strategist);
