@@ -118,7 +118,7 @@ int hf_document_sweep(int dirfd, struct hf_error *err)
     cleanup_dir DIR *stream = fdopendir(stream_fd);
     if (!stream)
         return hf_io_error(err, ".", "list the directory");
-    stream_fd = -1;
+    (void)STEAL_FD(stream_fd); /* the stream closes it */
     bool removed = false;
     for (;;) {
         errno = 0;

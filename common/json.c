@@ -144,7 +144,7 @@ static bool read_unicode_escape(struct reader *reader, size_t end, uint32_t *cod
     bool escape_follows = end - reader->offset >= 2 && memcmp(reader->text + reader->offset, "\\u", 2) == 0;
     if (*code_point > 0xdbff || !escape_follows)
         return refuse(reader, start, "a pair of surrogate escapes", "a lone surrogate") != NULL;
-    uint32_t low;
+    uint32_t low = 0;
     reader->offset += 2;
     if (!read_hex4(reader, end, &low))
         return false;

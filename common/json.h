@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF_JSON_MAX_DEPTH         64     /* nesting of arrays and objects */
-#define HF_JSON_MAX_NODES         131072 /* values in one document: bounds the memory that a text may cost (~20 MiB) */
+#define HF_JSON_MAX_DEPTH         64    /* nesting of arrays and objects */
+#define HF_JSON_MAX_NODES         65536 /* values in one document: bounds the memory (~10 MiB) and time a text may cost */
 #define HF_JSON_TEXT(macro)       HF_JSON_TEXT_OF(macro)
 #define HF_JSON_TEXT_OF(argument) #argument
 

@@ -125,7 +125,7 @@ static void join_name(char *out, size_t size, const char *name)
     size_t used = strlen(out), length = strlen(name);
     if (used + length + sizeof ", , ..." > size) {
         if (used >= 3 && strcmp(out + used - 3, "...") != 0)
-            strcat(out, ", ...");
+            snprintf(out + used, size - used, ", ...");
         return;
     }
     snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", name);

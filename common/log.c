@@ -38,9 +38,11 @@ static bool stderr_is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
     struct stat status;
-    unsigned long long device, inode;
-    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &status) == 0 &&
-           status.st_dev == device && status.st_ino == inode;
+    char expected[64];
+    if (!stream || fstat(STDERR_FILENO, &status) < 0)
+        return false;
+    snprintf(expected, sizeof expected, "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+    return strcmp(stream, expected) == 0;
 }
 
 void hf_log_init(const char *program, enum hf_log_level max_level)
