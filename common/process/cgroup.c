@@ -1,5 +1,5 @@
 /*
- * cgroup v2 of one process tree (cgroup.h). Part of holdfast-supervise: libc only, no allocation, single-threaded.
+ * cgroup v2 of one process tree (cgroup.h). Libc only; holds no state of its own.
  */
 #include "common/process/cgroup.h"
 #include "common/process/tree.h"
@@ -19,9 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAME_PREFIX     "holdfast-tree-"
-#define MAX_NESTING     8      /* levels of cgroups below ours that are cleaned up */
-#define MOUNTINFO_BYTES 262144 /* a longer table is cut; untouched pages cost nothing */
+#define NAME_PREFIX "holdfast-tree-"
+#define MAX_NESTING 8 /* levels of cgroups below ours that are cleaned up */
 
 /* mountinfo writes space, tab, newline and backslash as \ooo. Decodes one field up to a space. */
 static int copy_mount_field(const char *field, char *out, size_t out_size)
@@ -58,11 +57,9 @@ static const char *line_field(const char *line, unsigned n)
 static int directory_in_mount(const char *line, const char *path, char *out, size_t out_size)
 {
     char root[1024], point[1024];
-    const char *end = line + strcspn(line, "\n");
-    const char *separator = strstr(line, " - cgroup2 ");
     const char *root_field = line_field(line, 3), *point_field = line_field(line, 4);
 
-    if (!separator || separator > end || !root_field || !point_field ||
+    if (!strstr(line, " - cgroup2 ") || !root_field || !point_field ||
         copy_mount_field(root_field, root, sizeof root) < 0 || copy_mount_field(point_field, point, sizeof point) < 0)
         return -1;
     size_t root_length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -72,42 +69,61 @@ static int directory_in_mount(const char *line, const char *path, char *out, siz
     return length > 0 && (size_t)length < out_size ? 0 : -1;
 }
 
-int cgroup_find_directory(const char *cgroup_text, const char *mountinfo_text, char *out, size_t out_size)
+/* Our path in the v2 hierarchy: the one numbered 0 without controllers; hybrid hosts list v1 hierarchies around it. */
+static int read_own_path(const char *cgroup_file, char *out, size_t out_size)
 {
-    char path[1024];
-    const char *line = cgroup_text;
+    char text[4096];
 
-    /* The v2 hierarchy is the one numbered 0 without controllers; hybrid hosts list v1 hierarchies around it. */
+    if (tree_read_file(cgroup_file, text, sizeof text) < 0)
+        return -1;
+    const char *line = text;
     while (line && strncmp(line, "0::/", 4) != 0) {
         line = strchr(line, '\n');
         line = line ? line + 1 : NULL;
     }
-    if (!line)
+    size_t length = line ? strcspn(line + 3, "\n") : 0;
+    if (length == 0 || length >= out_size)
         return -1;
-    size_t length = strcspn(line + 3, "\n");
-    if (length >= sizeof path)
-        return -1;
-    memcpy(path, line + 3, length);
-    path[length] = '\0';
-    if (strstr(path, "/..")) /* outside of our cgroup namespace: no directory of ours */
-        return -1;
+    memcpy(out, line + 3, length);
+    out[length] = '\0';
+    return strstr(out, "/..") ? -1 : 0; /* outside of our cgroup namespace: no directory of ours */
+}
 
-    for (line = mountinfo_text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
-        if (directory_in_mount(line, path, out, out_size) == 0)
-            return 0;
+int cgroup_find_directory(const char *cgroup_file, const char *mountinfo_file, char *out, size_t out_size)
+{
+    char path[1024], lines[8192 + 1];
+    size_t held = 0;
+    int result = -1;
+
+    if (read_own_path(cgroup_file, path, sizeof path) < 0)
+        return -1;
+    int fd = open(mountinfo_file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    while (result < 0 && held < sizeof lines - 1) { /* a line that does not fit is no mount of ours */
+        ssize_t length = read(fd, lines + held, sizeof lines - 1 - held);
+        if (length <= 0)
+            break;
+        held += (size_t)length;
+        lines[held] = '\0';
+        char *line = lines, *end;
+        for (; result < 0 && (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            result = directory_in_mount(line, path, out, out_size);
+        }
+        held = strlen(line);
+        memmove(lines, line, held);
     }
-    return -1;
+    close(fd);
+    return result;
 }
 
 static int open_own_directory(void)
 {
-    static char mountinfo[MOUNTINFO_BYTES];
-    char own[2048], directory[2100];
+    char directory[2100];
     struct statfs fs;
 
-    if (tree_read_file("/proc/self/cgroup", own, sizeof own) < 0 ||
-        tree_read_file("/proc/self/mountinfo", mountinfo, sizeof mountinfo) < 0 ||
-        cgroup_find_directory(own, mountinfo, directory, sizeof directory) < 0)
+    if (cgroup_find_directory("/proc/self/cgroup", "/proc/self/mountinfo", directory, sizeof directory) < 0)
         return -1;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)) {
@@ -117,25 +133,47 @@ static int open_own_directory(void)
     return fd;
 }
 
-bool cgroup_create(struct cgroup *cgroup)
+static int format_name(struct cgroup *cgroup, pid_t supervisor_pid)
 {
-    struct tree_stat self;
+    struct tree_stat stat;
 
+    if (tree_read_stat(supervisor_pid, 0, &stat) < 0)
+        return -1;
+    snprintf(cgroup->name, sizeof cgroup->name, NAME_PREFIX "%d-%llu", (int)supervisor_pid,
+             (unsigned long long)stat.start_ticks);
+    return 0;
+}
+
+/* Makes the directory, or opens one that exists. */
+static bool open_tree(struct cgroup *cgroup, pid_t supervisor_pid, bool create)
+{
     cgroup->fd = -1;
     cgroup->parent_fd = open_own_directory();
     if (cgroup->parent_fd < 0)
         return false;
-    if (tree_read_stat(getpid(), 0, &self) == 0) {
-        snprintf(cgroup->name, sizeof cgroup->name, NAME_PREFIX "%d-%llu", (int)getpid(),
-                 (unsigned long long)self.start_ticks);
-        if (mkdirat(cgroup->parent_fd, cgroup->name, 0755) == 0)
-            cgroup->fd = openat(cgroup->parent_fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
+    if (format_name(cgroup, supervisor_pid) == 0 && (!create || mkdirat(cgroup->parent_fd, cgroup->name, 0755) == 0))
+        cgroup->fd = openat(cgroup->parent_fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (cgroup->fd >= 0)
         return true;
     close(cgroup->parent_fd);
     cgroup->parent_fd = -1;
     return false;
+}
+
+bool cgroup_create(struct cgroup *cgroup)
+{
+    return open_tree(cgroup, getpid(), true);
+}
+
+void cgroup_kill_tree_of(pid_t supervisor_pid)
+{
+    struct cgroup cgroup;
+
+    if (!open_tree(&cgroup, supervisor_pid, false))
+        return;
+    cgroup_kill(&cgroup);
+    close(cgroup.fd);
+    close(cgroup.parent_fd);
 }
 
 pid_t cgroup_fork(struct cgroup *cgroup)

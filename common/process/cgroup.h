@@ -1,5 +1,6 @@
 /*
- * One cgroup v2 for one process tree: found, made, frozen, killed and removed by holdfast-supervise alone.
+ * One cgroup v2 for one process tree: found, made, frozen, killed and removed by holdfast-supervise, and
+ * killed by the caller when that supervisor is lost.
  *
  * A cgroup holds what the process hierarchy can lose: a descendant that moved to another pid namespace. It is an
  * addition, never a condition: where no cgroup2 mount exists or it may not be written, cgroup_create() says so and the
@@ -35,8 +36,12 @@ void cgroup_remove(struct cgroup *cgroup);
 /* Removes empty cgroups that supervisors which were killed left beside ours. */
 void cgroup_sweep(const struct cgroup *cgroup);
 
-/* The directory of our own cgroup, from the texts of /proc/self/cgroup and /proc/self/mountinfo. Returns 0, or -1 when
- * there is none. Exposed for tests. */
-int cgroup_find_directory(const char *cgroup_text, const char *mountinfo_text, char *out, size_t out_size);
+/* For the caller of a supervisor that died without tearing down (and is not reaped yet, so that its start time can be
+ * read): kills whatever its cgroup holds. The next supervisor's sweep removes the directory. */
+void cgroup_kill_tree_of(pid_t supervisor_pid);
+
+/* The directory of the calling process's cgroup, from /proc/self/cgroup and /proc/self/mountinfo or, in tests, files
+ * like them. Returns 0, or -1 when there is none. */
+int cgroup_find_directory(const char *cgroup_file, const char *mountinfo_file, char *out, size_t out_size);
 
 #endif

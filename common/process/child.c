@@ -6,6 +6,7 @@
  */
 #include "common/process/child.h"
 #include "common/cleanup.h"
+#include "common/process/cgroup.h"
 #include "common/process/supervise.h"
 
 #include <errno.h>
@@ -398,6 +399,7 @@ int hf_child_read_report(struct hf_child *child, struct hf_child_report *report,
                             "cannot read the report of " HF_SUPERVISE_PROGRAM ": %s", strerror(errno));
     child->reported = true;
     if (length == 0) {
+        cgroup_kill_tree_of(child->supervisor_pid); /* the main child is dead already (PR_SET_PDEATHSIG) */
         *report = (struct hf_child_report){.started = true, .supervisor_lost = true};
         return 1;
     }

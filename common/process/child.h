@@ -56,14 +56,15 @@ struct hf_child {
 struct hf_child_report {
     bool started; /* false: exec failed, start_errno says why, nothing ran */
     int start_errno;
-    bool exited;          /* true: exit_code is valid; false: term_signal is valid (or the supervisor was lost) */
-    int exit_code;        /* 0..255 */
-    int term_signal;      /* 1..64, 0 when exited */
-    bool stop_requested;  /* hf_child_stop() was called or the control socket closed before the child ended */
-    bool supervisor_lost; /* the supervisor itself died: nothing is known about the tree, teardown_complete is false */
-    bool teardown_complete;      /* every descendant was seen dead and reaped within the deadline */
-    bool cgroup_used;            /* the tree ran in a cgroup v2 of its own */
-    uint32_t descendants_killed; /* processes that were still alive when teardown began, main child not counted */
+    bool exited;            /* true: exit_code is valid; false: term_signal is valid (or the supervisor was lost) */
+    int exit_code;          /* 0..255 */
+    int term_signal;        /* 1..64, 0 when exited */
+    bool stop_requested;    /* hf_child_stop() was called or the control socket closed before the child ended */
+    bool supervisor_lost;   /* the supervisor itself died: the main child and, if there was one, the cgroup were killed,
+                               but   nothing is known about the tree; teardown_complete is false */
+    bool teardown_complete; /* every descendant was seen dead and reaped within the deadline */
+    bool cgroup_used;       /* the tree ran in a cgroup v2 of its own */
+    uint32_t descendants_killed; /* processes found alive in teardown, main child not counted */
     uint32_t survivors;          /* processes still alive (or unreadable) at the deadline */
     uint64_t duration_ms;        /* exec to end of teardown, monotonic */
     uint64_t cpu_ms;             /* user+system of the main child and of all reaped descendants */

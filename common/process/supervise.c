@@ -31,6 +31,7 @@
 #define FREEZE_BUDGET_MS 1000 /* then kill whatever stands still or not: a thread inside vfork(2) never stops */
 #define FREEZE_STEP_MS   1
 #define REAP_STEP_MS     20 /* wait for killed processes to be reaped before looking again */
+#define REAP_BATCH       1024
 #define USAGE_STATUS     125
 
 struct supervisor {
@@ -41,8 +42,9 @@ struct supervisor {
     int control_fd;     /* -1 once the caller is gone */
     bool wait_for_descendants;
     bool main_ended;
-    int main_status; /* wait(2) status */
-    bool childless;  /* the last wait found no child at all: no descendant exists either, orphans come to us */
+    int main_status;   /* wait(2) status */
+    bool more_zombies; /* the last reap() stopped at its bound */
+    bool childless;    /* the last wait found no child at all: no descendant exists either, orphans come to us */
     bool stop_requested;
     uint64_t stop_deadline_ms; /* when the grace of the stop is over */
     uint64_t start_ms;
@@ -126,17 +128,25 @@ static int until_ms(uint64_t deadline_ms)
     return deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
 }
 
+/* Reaps what has ended: the main child first, then a bounded number of others, because a tree can make new zombies as
+ * fast as they are reaped and nothing may keep us from the main child, the control socket and the deadlines. */
 static void reap(struct supervisor *supervisor)
 {
     int status;
-    pid_t pid;
+    pid_t pid = 1;
 
-    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-        if (pid == supervisor->main_pid) {
+    if (!supervisor->main_ended && waitpid(supervisor->main_pid, &status, WNOHANG) == supervisor->main_pid) {
+        supervisor->main_ended = true;
+        supervisor->main_status = status;
+    }
+    for (int i = 0; i < REAP_BATCH && pid > 0; i++) {
+        pid = waitpid(-1, &status, WNOHANG | __WALL);
+        if (pid == supervisor->main_pid && !supervisor->main_ended) {
             supervisor->main_ended = true;
             supervisor->main_status = status;
         }
     }
+    supervisor->more_zombies = pid > 0;
     supervisor->childless = pid < 0 && errno == ECHILD;
 }
 
@@ -197,10 +207,10 @@ static void wait_for_event(struct supervisor *supervisor, int timeout_ms, bool w
         {.fd = with_control ? supervisor->control_fd : -1, .events = POLLIN},
     };
 
-    if (poll(fds, 2, timeout_ms) < 0)
+    if (poll(fds, 2, supervisor->more_zombies ? 0 : timeout_ms) < 0)
         return;
-    while (read(supervisor->signal_fd, &info, sizeof info) > 0)
-        continue;
+    if (fds[0].revents != 0 && read(supervisor->signal_fd, &info, sizeof info) < 0)
+        return;
     if (fds[1].revents != 0 && supervisor->control_fd >= 0) {
         reap(supervisor); /* an end that came first is the child's own, not the stop's */
         if (!supervisor->main_ended || supervisor->wait_for_descendants)
@@ -232,15 +242,20 @@ static void supervise(struct supervisor *supervisor)
 
 /* ---- teardown ---- */
 
-static bool nothing_left(struct supervisor *supervisor)
-{
-    reap(supervisor);
-    return supervisor->childless && !cgroup_is_populated(&supervisor->cgroup);
-}
-
 static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 {
     return a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* Drains the zombies for a moment only: while anything still runs, it may make them faster than we reap. */
+static bool nothing_left(struct supervisor *supervisor)
+{
+    uint64_t end_ms = tree_now_ms() + REAP_STEP_MS;
+
+    do {
+        reap(supervisor);
+    } while (supervisor->more_zombies && tree_now_ms() < end_ms);
+    return supervisor->childless && !cgroup_is_populated(&supervisor->cgroup);
 }
 
 /* One system call each: nobody in the cgroup forks between freeze and kill. Processes are counted in between. */
@@ -252,7 +267,10 @@ static void kill_cgroup(struct supervisor *supervisor, uint64_t deadline_ms)
         return;
     while (!cgroup_is_frozen(&supervisor->cgroup) && tree_now_ms() < freeze_deadline_ms)
         wait_for_event(supervisor, FREEZE_STEP_MS, false);
-    tree_scan(supervisor->tree, 0, deadline_ms);
+    do { /* a process that was already exiting when the freeze came hands its children on during the first look */
+        nothing_left(supervisor);
+        tree_scan(supervisor->tree, 0, deadline_ms);
+    } while (supervisor->tree->moved && tree_now_ms() < freeze_deadline_ms);
     cgroup_kill(&supervisor->cgroup);
     cgroup_freeze(&supervisor->cgroup, false); /* a thawed process can be stopped and seen stopped below */
 }
@@ -415,6 +433,7 @@ int main(int argc, char **argv)
     supervisor.cgroup_used = supervisor.cgroup.fd >= 0;
     close_range(0, HF_SUPERVISE_CONTROL_FD - 1, 0); /* the program's stdio: its readers shall see its end, not ours */
     if (start_errno == 0) {
+        setpriority(PRIO_PROCESS, 0, -20); /* where allowed: a hundred forking processes must not starve their end */
         tree_init(supervisor.tree, supervisor.pid, supervisor.main_pid);
         cgroup_sweep(&supervisor.cgroup);
         supervise(&supervisor);

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_ZOMBIES_IN_A_ROW 256
+
 uint64_t tree_now_ms(void)
 {
     struct timespec now;
@@ -53,12 +55,13 @@ int tree_parse_stat(const char *text, struct tree_stat *out)
     const char *cursor = strrchr(text, ')');
     char state;
     int parent_pid;
+    long threads;
     unsigned long long start_ticks;
 
-    if (!cursor || sscanf(cursor + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                          &state, &parent_pid, &start_ticks) != 3)
+    if (!cursor || sscanf(cursor + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                          &state, &parent_pid, &threads, &start_ticks) != 4)
         return -1;
-    *out = (struct tree_stat){.state = state, .parent_pid = parent_pid, .start_ticks = start_ticks};
+    *out = (struct tree_stat){.state = state, .parent_pid = parent_pid, .threads = threads, .start_ticks = start_ticks};
     return 0;
 }
 
@@ -142,7 +145,7 @@ static void signal_process(pid_t pid, uint64_t start_ticks, int signal_number)
 static void mark_gone(struct tree *tree, struct tree_process *process)
 {
     if (!process->gone)
-        tree->changed = true; /* its children, if any, have just moved to another parent */
+        tree->moved = true; /* its children, if any, have just moved to another parent */
     process->gone = true;
 }
 
@@ -158,24 +161,39 @@ static bool is_child_of(const struct tree *tree, const struct tree_stat *stat, p
            parent.start_ticks == parent_start_ticks;
 }
 
-/* A pid that was listed as a child: proves it, records it and queues it for this scan. */
+/* A leader that has exited is a zombie too while other threads of its process run. */
+static bool has_exited(const struct tree_stat *stat)
+{
+    return stat->state == 'X' || (stat->state == 'Z' && stat->threads <= 1);
+}
+
+/* A pid that was listed as a child: proves it, records it, stops it and queues it for this scan. */
 static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t parent_start_ticks)
 {
     struct tree_stat stat;
 
     if (tree_read_stat(pid, 0, &stat) < 0) {
         tree->unreadable += !is_gone_errno(errno);
-        tree->changed = true;
+        tree->moved = true;
         return;
     }
     if (!is_child_of(tree, &stat, parent_pid, parent_start_ticks)) {
-        tree->changed = true; /* moved to another parent: the next scan finds it there */
+        tree->moved = true; /* moved to another parent: the next scan finds it there */
         return;
     }
+    if (has_exited(&stat) && stat.parent_pid == tree->root_pid) {
+        /* The root's to reap before the next scan; a tree can leave tens of thousands, so they are not recorded. */
+        tree->moved = true;
+        tree->zombies_in_a_row++;
+        return;
+    }
+    tree->zombies_in_a_row = 0;
     uint32_t *slot = find_slot(tree, pid, stat.start_ticks);
     if (*slot == 0) {
-        tree->changed = true;
-        tree->descendants_seen += pid != tree->main_pid && stat.state != 'Z' && stat.state != 'X';
+        tree->moved = true;
+        tree->descendants_seen += pid != tree->main_pid && !has_exited(&stat);
+        if (tree->signal_number != 0) /* at once: it may be about to fork */
+            signal_process(pid, stat.start_ticks, tree->signal_number);
         if (tree->process_count == TREE_MAX_PROCESSES) {
             signal_process(pid, stat.start_ticks, SIGKILL);
             return;
@@ -190,32 +208,50 @@ static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t pa
     }
 }
 
-/* Parses the pids of one `children` file, however they are cut by the reads. */
+/* Pids of a listing, the last (newest) first: of a tree that runs away by forking and exiting, the living are at the
+ * end and must be stopped before they fork again, while there may be thousands of zombies before them. */
+static void consider_listing(struct tree *tree, size_t length, pid_t parent_pid, uint64_t parent_start_ticks)
+{
+    tree->zombies_in_a_row = 0;
+    for (size_t end = length; end > 0;) {
+        size_t start = end;
+        while (start > 0 && isdigit((unsigned char)tree->listing[start - 1]))
+            start--;
+        if (start == end) {
+            end--;
+            continue;
+        }
+        long pid = strtol(tree->listing + start, NULL, 10);
+        if (pid > 0 && pid <= INT32_MAX)
+            consider(tree, (pid_t)pid, parent_pid, parent_start_ticks);
+        if (tree->zombies_in_a_row == MAX_ZOMBIES_IN_A_ROW || tree_now_ms() > tree->deadline_ms) {
+            tree->moved = true; /* something may be behind them: reap first, then look again */
+            return;
+        }
+        end = start;
+    }
+}
+
 static void consider_children_file(struct tree *tree, pid_t parent_pid, uint64_t parent_start_ticks, pid_t tid)
 {
-    char path[64], text[4096];
-    uint64_t pid = 0;
-    ssize_t length;
+    char path[64];
+    size_t length = 0;
+    ssize_t got;
 
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent_pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        tree->changed = true;
+        tree->moved = true;
         return;
     }
-    while ((length = read(fd, text, sizeof text)) > 0) {
-        for (ssize_t i = 0; i < length; i++) {
-            if (isdigit((unsigned char)text[i])) {
-                pid = pid * 10 + (uint64_t)(text[i] - '0');
-            } else if (pid > 0 && pid <= INT32_MAX) {
-                consider(tree, (pid_t)pid, parent_pid, parent_start_ticks);
-                pid = 0;
-            }
-        }
-    }
-    if (length < 0)
-        tree->changed = true;
+    /* The whole list before the first look, because a list that is read slowly may grow for ever. */
+    while ((got = read(fd, tree->listing + length, sizeof tree->listing - 1 - length)) > 0)
+        length += (size_t)got;
     close(fd);
+    if (got < 0 || length == sizeof tree->listing - 1)
+        tree->moved = true; /* not all of it: more after the first of them are dead */
+    tree->listing[length] = '\0';
+    consider_listing(tree, length, parent_pid, parent_start_ticks);
 }
 
 struct thread_summary {
@@ -258,7 +294,7 @@ static void consider_children(struct tree *tree, pid_t pid, uint64_t start_ticks
 {
     if (tree->use_children) {
         if (walk_threads(tree, pid, start_ticks, NULL) < 0)
-            tree->changed = true;
+            tree->moved = true;
         return;
     }
     for (uint32_t i = 0; i < tree->link_count; i++) {
@@ -268,19 +304,16 @@ static void consider_children(struct tree *tree, pid_t pid, uint64_t start_ticks
 }
 
 /* One known process: is it still there, do all its threads stand still, which children has it. */
-static void visit(struct tree *tree, struct tree_process *process, int signal_number)
+static void visit(struct tree *tree, struct tree_process *process)
 {
     struct thread_summary summary = {0};
     struct tree_stat stat;
 
-    if (signal_number != 0 && !process->stopped)
-        signal_process(process->pid, process->start_ticks, signal_number);
     if (walk_threads(tree, process->pid, process->start_ticks, &summary) < 0) {
         if (is_gone_errno(errno)) {
             mark_gone(tree, process);
         } else {
             tree->unreadable++;
-            tree->changed = true;
         }
         return;
     }
@@ -290,7 +323,9 @@ static void visit(struct tree *tree, struct tree_process *process, int signal_nu
     }
     bool stopped = summary.running == 0;
     if (!stopped || !process->stopped)
-        tree->changed = true;
+        tree->running++;
+    if (!stopped && tree->signal_number != 0) /* not there yet, or woken by somebody */
+        signal_process(process->pid, process->start_ticks, tree->signal_number);
     process->stopped = stopped;
     consider_children(tree, process->pid, process->start_ticks);
 }
@@ -311,7 +346,7 @@ static void read_links(struct tree *tree)
         if (pid == 0 || tree_read_stat(pid, 0, &stat) < 0)
             continue;
         if (tree->link_count == TREE_MAX_PROCESSES) {
-            tree->changed = true;
+            tree->moved = true;
             break;
         }
         tree->links[tree->link_count++] = (struct tree_link){.pid = pid, .parent_pid = stat.parent_pid};
@@ -322,18 +357,23 @@ static void read_links(struct tree *tree)
 bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms)
 {
     tree->round++;
-    tree->changed = false;
+    tree->signal_number = signal_number;
+    tree->deadline_ms = deadline_ms;
+    tree->moved = false;
+    tree->running = 0;
     tree->unreadable = 0;
     tree->pending_count = 0;
     if (!tree->use_children)
         read_links(tree);
     consider_children(tree, tree->root_pid, 0);
     for (uint32_t i = 0; i < tree->pending_count; i++) {
-        if (tree_now_ms() > deadline_ms)
+        if (tree_now_ms() > deadline_ms) {
+            tree->moved = true;
             return false;
-        visit(tree, &tree->processes[tree->pending[i]], signal_number);
+        }
+        visit(tree, &tree->processes[tree->pending[i]]);
     }
-    return !tree->changed && tree->unreadable == 0;
+    return !tree->moved && tree->running == 0 && tree->unreadable == 0;
 }
 
 void tree_signal(const struct tree *tree, int signal_number)

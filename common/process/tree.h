@@ -1,10 +1,10 @@
 /*
  * The living descendants of one process, read from /proc: found, stopped, signalled and counted. Used by
- * holdfast-supervise (and its tests) only; libc only, no allocation.
+ * holdfast-supervise; the caller's side only reads stat files with it. Libc only, no allocation.
  *
- * A process is signalled through a pidfd and only after it was proved to be a descendant: its parent, read after the
- * pidfd was opened, is the root or an already proved process whose start time still matches. Pid and start time name a
- * process; a recycled pid therefore never receives anything. What cannot be read counts as alive.
+ * A process is recorded only when it was proved to be a descendant: its parent is the root or a recorded process whose
+ * start time still matches. It is signalled through a pidfd, and only when its own start time, read after the pidfd was
+ * opened, still matches: a recycled pid never receives anything. What cannot be read counts as alive.
  * Sources: proc(5) (task/<tid>/children is only complete while the thread is stopped), pidfd_open(2).
  */
 #ifndef HF_COMMON_PROCESS_TREE_H
@@ -17,10 +17,12 @@
 
 #define TREE_MAX_PROCESSES 32768 /* beyond it, a process is killed when it is seen instead of being stopped first */
 #define TREE_HASH_SLOTS    65536
+#define TREE_LISTING_BYTES 524288 /* the children of one thread, as text */
 
 struct tree_stat {
     char state; /* R S D T t Z X ... */
     pid_t parent_pid;
+    long threads;         /* of the process, its leader included even when that has exited */
     uint64_t start_ticks; /* since boot */
 };
 
@@ -42,7 +44,11 @@ struct tree {
     pid_t main_pid;    /* signalled like the others, but not counted */
     bool use_children; /* task/<tid>/children exists */
     uint32_t round;
-    bool changed;              /* this scan saw anything that the one before did not */
+    uint64_t deadline_ms; /* of this scan */
+    uint32_t zombies_in_a_row;
+    int signal_number;         /* of this scan */
+    bool moved;                /* this scan saw a process come, go or change its parent: it may have missed others */
+    uint32_t running;          /* processes of this scan that did not stand still, or not yet in the scan before */
     uint32_t unreadable;       /* processes of this scan whose state could not be read */
     uint32_t descendants_seen; /* ever seen alive, the main child not counted */
     uint32_t process_count;
@@ -52,6 +58,7 @@ struct tree {
     uint32_t slots[TREE_HASH_SLOTS]; /* index + 1 into processes, by pid */
     uint32_t pending[TREE_MAX_PROCESSES];
     struct tree_link links[TREE_MAX_PROCESSES];
+    char listing[TREE_LISTING_BYTES];
 };
 
 /* `tree` is all zero before; it is large, so it lives in static storage, where untouched pages cost nothing. */
@@ -59,8 +66,9 @@ void tree_init(struct tree *tree, pid_t root_pid, pid_t main_pid);
 
 /* Forgets every process, so that those still alive are found and counted anew. */
 void tree_forget(struct tree *tree);
-/* Walks the whole tree once. signal_number SIGSTOP stops every process that is not, 0 only looks. Returns true when the
- * walk saw every process stopped and nothing that the previous walk had not seen: then nothing can fork any more. */
+/* Walks the whole tree once; the root reaps its children between two walks. signal_number SIGSTOP stops every process
+ * that is not, 0 only looks. Returns true when the walk saw every process stopped and nothing that the previous walk
+ * had not seen: then nothing can fork any more. */
 bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms);
 /* Sends a signal to every process that is known to be alive. */
 void tree_signal(const struct tree *tree, int signal_number);
