@@ -194,7 +194,9 @@ uint8_t *hf_base64_decode(const char *text, size_t *length)
     for (size_t i = 0; i < *length; i++) {
         size_t digit = i / 3 * 4 + i % 3;
         unsigned shift = 2 * (unsigned)(i % 3);
-        int high = base64_value(text[digit]) << (2 + shift), low = base64_value(text[digit + 1]) >> (4 - shift);
+        /* Canonical text has only digits here, so neither value is negative. */
+        unsigned high = (unsigned)base64_value(text[digit]) << (2 + shift);
+        unsigned low = (unsigned)base64_value(text[digit + 1]) >> (4 - shift);
         bytes[i] = (uint8_t)((high | low) & 0xff);
     }
     bytes[*length] = 0;
