@@ -108,12 +108,21 @@ END_TEST
 START_TEST(a_directory_without_permission_is_an_error)
 {
     struct hf_error err = {0};
-    if (geteuid() == 0)
-        return; /* root is never refused; the injected EACCES above covers the path */
+    struct hf_journal journal;
+    uid_t user = geteuid();
     scratch_make(&scratch);
     ck_assert_int_eq(fchmod(scratch.fd, 0500), 0);
-    ck_assert_int_eq(hf_document_write(scratch.fd, "d", "x", 1, &err), -1);
+    if (user == 0)
+        ck_assert_int_eq(seteuid(65534), 0); /* root would not be refused */
+    int document = hf_document_write(scratch.fd, "d", "x", 1, &err);
+    int document_errno = err.saved_errno;
+    int opened = hf_journal_open(&journal, scratch.fd, "j", &err);
+    ck_assert_int_eq(seteuid(user), 0);
+    ck_assert_int_eq(document, -1);
+    ck_assert_int_eq(document_errno, EACCES);
+    ck_assert_int_eq(opened, -1);
     ck_assert_int_eq(err.saved_errno, EACCES);
+    ck_assert_ptr_nonnull(strstr(err.message, "make the directory writable"));
     scratch_remove(&scratch);
 }
 END_TEST
