@@ -1,7 +1,8 @@
 /*
  * Violation evidence in bytes of any form. Called by the controller on every answer, before and whatever the strict
  * parser says of it: an executor under attack may be able to garble its answer, but not to take back what it has
- * written. Pure; reads the bytes once per quotation mark, never beyond `length`.
+ * written. Pure; takes linear time (no key holds a quotation mark, so attempts never overlap) and never reads beyond
+ * `length`.
  *
  * Every quotation mark is tried as the start of a key, so that no stray one earlier in the line can hide a later field.
  * In a well-formed line that cannot misread text as fields: inside a string each quotation mark follows a backslash, so
@@ -16,11 +17,21 @@ struct cursor {
     const char *at, *end;
 };
 
-#define MAX_WORD 64
+#define MAX_VALUE 64
+
+enum key { KEY_HOST_CANARY, KEY_CONNECTIONS, KEY_CATEGORY, KEY_STATUS, KEY_ERROR_TYPE, KEY_COUNT };
+
+static const char *const keys[] = {
+    [KEY_HOST_CANARY] = "host_canary_intact",
+    [KEY_CONNECTIONS] = "network_canary_connections",
+    [KEY_CATEGORY] = "category",
+    [KEY_STATUS] = "status",
+    [KEY_ERROR_TYPE] = "error_type",
+};
 
 static void skip_space(struct cursor *cursor)
 {
-    while (cursor->at < cursor->end && strchr(" \t\r\n", *cursor->at) && *cursor->at)
+    while (cursor->at < cursor->end && *cursor->at && strchr(" \t\r\n", *cursor->at))
         cursor->at++;
 }
 
@@ -49,46 +60,75 @@ static char unescape_unicode(struct cursor *cursor)
     return value > 0 && value < 128 ? (char)value : '?';
 }
 
-/* Reads the string whose opening quotation mark is at the cursor into word, escapes undone. False when it does not end,
- * or is longer than any name that matters. */
-static bool read_word(struct cursor *cursor, char word[MAX_WORD])
+/* The next character of a string, with an escape undone; never NUL. The cursor is not at the end. */
+static char read_character(struct cursor *cursor)
+{
+    char character = *cursor->at++;
+    if (character == '\\' && cursor->at < cursor->end) {
+        character = *cursor->at++;
+        if (character == 'u')
+            return unescape_unicode(cursor);
+    }
+    return character ? character : '?';
+}
+
+/* Which key the string is whose opening quotation mark is at the cursor; KEY_COUNT for none. Gives up at the first
+ * character that no key has in that place. */
+static enum key read_key(struct cursor *cursor)
+{
+    unsigned possible = (1u << KEY_COUNT) - 1;
+    cursor->at++;
+    for (size_t i = 0; possible != 0 && cursor->at < cursor->end; i++) {
+        char character = '\0';
+        if (*cursor->at == '"')
+            cursor->at++; /* the end of the string stands for the end of the key */
+        else
+            character = read_character(cursor);
+        for (unsigned key = 0; key < KEY_COUNT; key++) {
+            if (!(possible & 1u << key))
+                continue;
+            if (keys[key][i] != character)
+                possible &= ~(1u << key);
+            else if (character == '\0')
+                return (enum key)key;
+        }
+    }
+    return KEY_COUNT;
+}
+
+/* Reads the string whose opening quotation mark is at the cursor; the empty text when it does not end, or is longer
+ * than any value that matters. */
+static void read_string(struct cursor *cursor, char value[MAX_VALUE])
 {
     size_t length = 0;
     cursor->at++;
-    while (cursor->at < cursor->end && length < MAX_WORD - 1) {
-        char character = *cursor->at++;
-        if (character == '"') {
-            word[length] = '\0';
-            return true;
+    while (cursor->at < cursor->end && length < MAX_VALUE - 1) {
+        if (*cursor->at == '"') {
+            value[length] = '\0';
+            return;
         }
-        if (character == '\\' && cursor->at < cursor->end) {
-            character = *cursor->at++;
-            if (character == 'u')
-                character = unescape_unicode(cursor);
-        }
-        word[length++] = character ? character : '?';
+        value[length++] = read_character(cursor);
     }
-    return false;
+    value[0] = '\0';
 }
 
-static bool is_value_character(char character)
+static bool is_bare_character(char character)
 {
     return (character >= '0' && character <= '9') || (character >= 'a' && character <= 'z') ||
            (character >= 'A' && character <= 'Z') || (character && strchr("+-._", character));
 }
 
-/* The value at the cursor as text: a string without its quotation marks, or the bare characters of a number or name. */
-static void read_value(struct cursor *cursor, char word[MAX_WORD])
+/* The value at the cursor as text: a string without its quotation marks, or the characters of a number or name. */
+static void read_value(struct cursor *cursor, char value[MAX_VALUE])
 {
     if (cursor->at < cursor->end && *cursor->at == '"') {
-        if (!read_word(cursor, word))
-            word[0] = '\0';
+        read_string(cursor, value);
         return;
     }
     size_t length = 0;
-    while (cursor->at < cursor->end && length < MAX_WORD - 1 && is_value_character(*cursor->at))
-        word[length++] = *cursor->at++;
-    word[length] = '\0';
+    while (cursor->at < cursor->end && length < MAX_VALUE - 1 && is_bare_character(*cursor->at))
+        value[length++] = *cursor->at++;
+    value[length] = '\0';
 }
 
 /* true, and any number above zero; a number is above zero when it has no minus and a digit other than 0 before its
@@ -112,33 +152,43 @@ static bool is_false(const char *value)
     return length > 0 && strspn(value, "-+.0") == length && strchr(value, '0');
 }
 
-static bool is_evidence(const char *key, const char *value)
+static bool is_evidence(enum key key, const char *value)
 {
-    if (strcmp(key, "host_canary_intact") == 0)
+    switch (key) {
+    case KEY_HOST_CANARY:
         return is_false(value);
-    if (strcmp(key, "network_canary_connections") == 0)
+    case KEY_CONNECTIONS:
         return is_positive(value);
-    if (strcmp(key, "category") == 0 || strcmp(key, "status") == 0 || strcmp(key, "error_type") == 0)
+    case KEY_CATEGORY:
+    case KEY_STATUS:
+    case KEY_ERROR_TYPE:
         return strcmp(value, "policy-violation") == 0;
+    case KEY_COUNT:
+        break;
+    }
     return false;
+}
+
+static bool field_is_evidence(struct cursor cursor)
+{
+    char value[MAX_VALUE];
+    enum key key = read_key(&cursor);
+    if (key == KEY_COUNT)
+        return false;
+    skip_space(&cursor);
+    if (cursor.at == cursor.end || *cursor.at != ':')
+        return false;
+    cursor.at++;
+    skip_space(&cursor);
+    read_value(&cursor, value);
+    return is_evidence(key, value);
 }
 
 bool hf_response_has_violation_evidence(const char *line, size_t length)
 {
     const char *end = line + length;
-    for (const char *quote = line; (quote = memchr(quote, '"', (size_t)(end - quote))) != NULL; quote++) {
-        struct cursor cursor = {quote, end};
-        char key[MAX_WORD], value[MAX_WORD];
-        if (!read_word(&cursor, key))
-            continue;
-        skip_space(&cursor);
-        if (cursor.at == end || *cursor.at != ':')
-            continue;
-        cursor.at++;
-        skip_space(&cursor);
-        read_value(&cursor, value);
-        if (is_evidence(key, value))
+    for (const char *at = line; at < end; at++)
+        if (*at == '"' && field_is_evidence((struct cursor){at, end}))
             return true;
-    }
     return false;
 }
