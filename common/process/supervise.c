@@ -28,11 +28,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FREEZE_BUDGET_MS 1000 /* then kill whatever stands still or not: a thread inside vfork(2) never stops */
-#define FREEZE_STEP_MS   1
-#define REAP_STEP_MS     20 /* wait for killed processes to be reaped before looking again */
-#define REAP_BATCH       1024
-#define USAGE_STATUS     125
+#define FREEZE_BUDGET_MS      1000 /* then kill whatever stands still or not: a thread inside vfork(2) never stops */
+#define FREEZE_STEP_MS        1
+#define REAP_STEP_MS          20 /* wait for killed processes to be reaped before looking again */
+#define ATTEMPTS_AFTER_REPORT 6  /* of HF_CHILD_REAP_DEADLINE_MS each */
+#define REAP_BATCH            1024
+#define USAGE_STATUS          125
 
 struct supervisor {
     pid_t pid;
@@ -268,7 +269,6 @@ static void kill_cgroup(struct supervisor *supervisor, uint64_t deadline_ms)
     while (!cgroup_is_frozen(&supervisor->cgroup) && tree_now_ms() < freeze_deadline_ms)
         wait_for_event(supervisor, FREEZE_STEP_MS, false);
     do { /* a process that was already exiting when the freeze came hands its children on during the first look */
-        nothing_left(supervisor);
         tree_scan(supervisor->tree, 0, deadline_ms);
     } while (supervisor->tree->moved && tree_now_ms() < freeze_deadline_ms);
     cgroup_kill(&supervisor->cgroup);
@@ -281,12 +281,11 @@ static void kill_tree(struct supervisor *supervisor, uint64_t deadline_ms)
 {
     uint64_t freeze_deadline_ms = earlier(tree_now_ms() + FREEZE_BUDGET_MS, deadline_ms);
 
+    /* Nothing is reaped meanwhile: zombies do no harm, and a tree that has used up all pids stands still. */
     for (;;) {
         uint32_t known = supervisor->tree->process_count;
         if (tree_scan(supervisor->tree, SIGSTOP, deadline_ms) || tree_now_ms() >= freeze_deadline_ms)
             break;
-        if (nothing_left(supervisor))
-            return;
         if (supervisor->tree->process_count == known) /* nobody forks: give the signals a moment to take effect */
             wait_for_event(supervisor, FREEZE_STEP_MS, false);
     }
@@ -441,7 +440,12 @@ int main(int argc, char **argv)
         if (read(supervisor.exec_status_fd, &start_errno, sizeof start_errno) != (ssize_t)sizeof start_errno)
             start_errno = 0;
     }
-    cgroup_remove(&supervisor.cgroup);
+    if (survivors == 0)
+        cgroup_remove(&supervisor.cgroup);
     send_report(&supervisor, start_errno, survivors);
+    /* The deadline is the report's. What outlived it is an incident for the caller, and still not free to go. */
+    for (int attempt = 0; survivors > 0 && attempt < ATTEMPTS_AFTER_REPORT; attempt++)
+        survivors = tear_down(&supervisor);
+    cgroup_remove(&supervisor.cgroup);
     return 0;
 }

@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define MAX_ZOMBIES_IN_A_ROW 256
 
 uint64_t tree_now_ms(void)
 {
@@ -167,11 +166,23 @@ static bool has_exited(const struct tree_stat *stat)
     return stat->state == 'X' || (stat->state == 'Z' && stat->threads <= 1);
 }
 
+/* One system call instead of four: a tree can leave tens of thousands of zombies to us, the root. */
+static bool is_own_zombie(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid == pid;
+}
+
 /* A pid that was listed as a child: proves it, records it, stops it and queues it for this scan. */
 static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t parent_start_ticks)
 {
     struct tree_stat stat;
 
+    if (parent_pid == tree->root_pid && is_own_zombie(pid)) {
+        tree->own_zombies++;
+        return;
+    }
     if (tree_read_stat(pid, 0, &stat) < 0) {
         tree->unreadable += !is_gone_errno(errno);
         tree->moved = true;
@@ -181,13 +192,6 @@ static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t pa
         tree->moved = true; /* moved to another parent: the next scan finds it there */
         return;
     }
-    if (has_exited(&stat) && stat.parent_pid == tree->root_pid) {
-        /* The root's to reap before the next scan; a tree can leave tens of thousands, so they are not recorded. */
-        tree->moved = true;
-        tree->zombies_in_a_row++;
-        return;
-    }
-    tree->zombies_in_a_row = 0;
     uint32_t *slot = find_slot(tree, pid, stat.start_ticks);
     if (*slot == 0) {
         tree->moved = true;
@@ -212,7 +216,6 @@ static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t pa
  * end and must be stopped before they fork again, while there may be thousands of zombies before them. */
 static void consider_listing(struct tree *tree, size_t length, pid_t parent_pid, uint64_t parent_start_ticks)
 {
-    tree->zombies_in_a_row = 0;
     for (size_t end = length; end > 0;) {
         size_t start = end;
         while (start > 0 && isdigit((unsigned char)tree->listing[start - 1]))
@@ -224,10 +227,6 @@ static void consider_listing(struct tree *tree, size_t length, pid_t parent_pid,
         long pid = strtol(tree->listing + start, NULL, 10);
         if (pid > 0 && pid <= INT32_MAX)
             consider(tree, (pid_t)pid, parent_pid, parent_start_ticks);
-        if (tree->zombies_in_a_row == MAX_ZOMBIES_IN_A_ROW || tree_now_ms() > tree->deadline_ms) {
-            tree->moved = true; /* something may be behind them: reap first, then look again */
-            return;
-        }
         end = start;
     }
 }
@@ -249,7 +248,7 @@ static void consider_children_file(struct tree *tree, pid_t parent_pid, uint64_t
         length += (size_t)got;
     close(fd);
     if (got < 0 || length == sizeof tree->listing - 1)
-        tree->moved = true; /* not all of it: more after the first of them are dead */
+        tree->moved = true; /* not all of it: look again when some of them are gone */
     tree->listing[length] = '\0';
     consider_listing(tree, length, parent_pid, parent_start_ticks);
 }
@@ -356,7 +355,10 @@ static void read_links(struct tree *tree)
 
 bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms)
 {
+    uint32_t own_zombies_before = tree->own_zombies;
+
     tree->round++;
+    tree->own_zombies = 0;
     tree->signal_number = signal_number;
     tree->deadline_ms = deadline_ms;
     tree->moved = false;
@@ -366,6 +368,9 @@ bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms)
     if (!tree->use_children)
         read_links(tree);
     consider_children(tree, tree->root_pid, 0);
+    if (tree->own_zombies != own_zombies_before)
+        tree->moved =
+            true; /* somebody has died, or was reaped: its children are ours now, but perhaps not on our list */
     for (uint32_t i = 0; i < tree->pending_count; i++) {
         if (tree_now_ms() > deadline_ms) {
             tree->moved = true;

@@ -44,8 +44,8 @@ struct tree {
     pid_t main_pid;    /* signalled like the others, but not counted */
     bool use_children; /* task/<tid>/children exists */
     uint32_t round;
-    uint64_t deadline_ms; /* of this scan */
-    uint32_t zombies_in_a_row;
+    uint64_t deadline_ms;      /* of this scan */
+    uint32_t own_zombies;      /* children of the root, seen by this scan, that it has not reaped yet */
     int signal_number;         /* of this scan */
     bool moved;                /* this scan saw a process come, go or change its parent: it may have missed others */
     uint32_t running;          /* processes of this scan that did not stand still, or not yet in the scan before */
@@ -66,7 +66,7 @@ void tree_init(struct tree *tree, pid_t root_pid, pid_t main_pid);
 
 /* Forgets every process, so that those still alive are found and counted anew. */
 void tree_forget(struct tree *tree);
-/* Walks the whole tree once; the root reaps its children between two walks. signal_number SIGSTOP stops every process
+/* Walks the whole tree once. signal_number SIGSTOP stops every process
  * that is not, 0 only looks. Returns true when the walk saw every process stopped and nothing that the previous walk
  * had not seen: then nothing can fork any more. */
 bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms);

@@ -70,7 +70,7 @@ START_TEST(descendants_that_hop_from_pid_to_pid_die)
 {
     tree_dies_after_its_main_child("hop", 1, 1);
     tree_dies_after_its_main_child("hop", 8, 1);
-    tree_dies_after_its_main_child("hop", 200, 1);
+    tree_dies_after_its_main_child("hop", 40, 1);
 }
 END_TEST
 
