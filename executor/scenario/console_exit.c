@@ -184,8 +184,7 @@ static int flood_against_late_reader(struct hf_phase *phase, struct hf_error *er
 static int flood_and_exit(struct hf_phase *phase, struct hf_error *err)
 {
     struct hf_vm *vm = &phase->vm;
-    if (hf_phase_boot(phase, err) ||
-        hf_vm_run_begin(vm, PROBE_TIMEOUT_MS, HF_FLOOD_PROBE, probe_args(phase), err) ||
+    if (hf_phase_boot(phase, err) || hf_vm_run_begin(vm, PROBE_TIMEOUT_MS, HF_FLOOD_PROBE, probe_args(phase), err) ||
         hf_vm_run_event(vm, PROBE_TIMEOUT_MS, HF_FLOOD_EVENT_BEGINS, NULL, err) ||
         flood_against_late_reader(phase, err))
         return -1;
@@ -253,17 +252,18 @@ static int check_after_end(struct hf_phase *phase, struct hf_error *err)
     return result;
 }
 
+const struct hf_phase_plan hf_console_exit_plan = {
+    .name = "flood-and-exit",
+    .expected_end = HF_VM_END_DEBUG_EXIT,
+    .exit_code = -1, /* depends on the seed: checked after the end */
+    .processors = 1,
+    .devices = {.control = true, .debug_exit = true},
+    .prepare = prepare,
+    .script = flood_and_exit,
+    .after = check_after_end,
+};
+
 int hf_scenario_console_exit(struct hf_run *run)
 {
-    static const struct hf_phase_plan plans[] = {
-        {.name = "flood-and-exit",
-         .expected_end = HF_VM_END_DEBUG_EXIT,
-         .exit_code = -1,
-         .processors = 1,
-         .devices = {.control = true, .debug_exit = true},
-         .prepare = prepare,
-         .script = flood_and_exit,
-         .after = check_after_end},
-    };
-    return hf_run_phases(run, plans, sizeof plans / sizeof plans[0]);
+    return hf_run_phases(run, &hf_console_exit_plan, 1);
 }

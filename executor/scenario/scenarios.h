@@ -12,6 +12,14 @@ struct hf_scenario {
 
 int hf_scenario_boot(struct hf_run *run);
 int hf_scenario_lifecycle(struct hf_run *run);
+int hf_scenario_console_exit(struct hf_run *run);
+int hf_scenario_virtio_net(struct hf_run *run);
+int hf_scenario_smp_lapic(struct hf_run *run);
+int hf_scenario_structured_outcome(struct hf_run *run);
+
+/* The phases of the above, so that tests can run one of them with a peer that misbehaves. */
+extern const struct hf_phase_plan hf_console_exit_plan;
+extern const struct hf_phase_plan hf_virtio_net_plan;
 
 extern const struct hf_scenario hf_scenarios[];
 extern const size_t hf_scenario_count;

@@ -5,12 +5,12 @@
  * The host is the other end of the wire: each frame is one datagram of the socket pair behind -netdev dgram. Both sides
  * know every frame in advance (guest/probes/frames.h) and compare to the last byte.
  */
-#include "executor/scenario/virtio_net.h"
-
 #include "executor/scenario/scenarios.h"
+#include "guest/probes/frames.h"
 #include "guest/protocol.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PROBE_TIMEOUT_MS   120000
@@ -20,18 +20,28 @@ enum { STAGE_GUEST_SENDS = 1, STAGE_HOST_SENDS, STAGE_BOTH_SEND, STAGE_END };
 
 /* --- the peer --- */
 
+struct net_peer {
+    uint64_t seed;
+    struct hf_frame_tally tally;     /* of what the guest sends */
+    struct hf_frame_cursor outgoing; /* of what the host sends */
+    bool sending;
+    bool then_too_short; /* after the last frame, those without a whole header */
+    bool endless;        /* begin again after the last frame */
+    uint64_t sent;
+    unsigned too_short_sent;
+    uint8_t scratch[HF_FRAME_LARGEST];
+};
+
 static int receive_frame(void *context, const uint8_t *frame, size_t length, struct hf_error *err)
 {
-    struct hf_net_peer *peer = context;
+    struct net_peer *peer = context;
     (void)err;
-    if (peer->drop_frame && ++peer->seen == peer->drop_frame)
-        return 0;
     hf_frame_tally_take(&peer->tally, frame, length);
     return 0;
 }
 
 /* Frames 1..13 bytes long: whatever a driver makes of them, it must not be a frame. */
-static size_t too_short_frame(struct hf_net_peer *peer, uint8_t *frame)
+static size_t too_short_frame(struct net_peer *peer, uint8_t *frame)
 {
     if (peer->too_short_sent >= HF_FRAME_TOO_SHORT_COUNT)
         return 0;
@@ -42,7 +52,7 @@ static size_t too_short_frame(struct hf_net_peer *peer, uint8_t *frame)
 
 static size_t transmit_frame(void *context, uint8_t *frame, size_t capacity)
 {
-    struct hf_net_peer *peer = context;
+    struct net_peer *peer = context;
     (void)capacity; /* HF_VM_FRAME_MAX, more than HF_FRAME_LARGEST */
     if (!peer->sending)
         return 0;
@@ -58,19 +68,13 @@ static size_t transmit_frame(void *context, uint8_t *frame, size_t capacity)
     return length;
 }
 
-struct hf_vm_network_peer hf_net_peer_init(struct hf_net_peer *peer, uint64_t seed)
-{
-    *peer = (struct hf_net_peer){.seed = seed};
-    return (struct hf_vm_network_peer){.context = peer, .receive = receive_frame, .transmit = transmit_frame};
-}
-
-static void expect(struct hf_net_peer *peer, enum hf_frame_direction direction)
+static void expect(struct net_peer *peer, enum hf_frame_direction direction)
 {
     peer->tally = (struct hf_frame_tally){.scratch = peer->scratch};
     hf_frame_cursor_init(&peer->tally.expected, peer->seed, direction);
 }
 
-static void send_frames(struct hf_net_peer *peer, enum hf_frame_direction direction)
+static void send_frames(struct net_peer *peer, enum hf_frame_direction direction)
 {
     hf_frame_cursor_init(&peer->outgoing, peer->seed, direction);
     peer->sent = 0;
@@ -94,14 +98,14 @@ static int await_ready(struct hf_phase *phase, struct hf_error *err)
 
 static bool all_arrived(struct hf_vm *vm, void *context)
 {
-    const struct hf_net_peer *peer = context;
+    const struct net_peer *peer = context;
     (void)vm;
     return peer->tally.received >= hf_frame_total(&peer->tally.expected);
 }
 
 /* What the guest has sent may still be in the VMM's queue. What is still missing after a while is missing for good, and
  * the tally says so: a timeout here is no error of its own. */
-static int await_arrival(struct hf_phase *phase, struct hf_net_peer *peer, struct hf_error *err)
+static int await_arrival(struct hf_phase *phase, struct net_peer *peer, struct hf_error *err)
 {
     struct hf_error arrival = {0};
     if (hf_vm_wait(&phase->vm, ARRIVAL_TIMEOUT_MS, all_arrived, peer, "the guest's frames", &arrival) == 0 ||
@@ -112,7 +116,7 @@ static int await_arrival(struct hf_phase *phase, struct hf_net_peer *peer, struc
     return -1;
 }
 
-static void check_tally(struct hf_phase *phase, const char *name, const struct hf_net_peer *peer)
+static void check_tally(struct hf_phase *phase, const char *name, const struct net_peer *peer)
 {
     const struct hf_frame_tally *tally = &peer->tally;
     uint64_t total = hf_frame_total(&tally->expected);
@@ -126,7 +130,7 @@ static void check_tally(struct hf_phase *phase, const char *name, const struct h
 }
 
 /* "of every size class": one row per class, so that the report shows which one is damaged */
-static void check_classes(struct hf_phase *phase, const struct hf_net_peer *peer)
+static void check_classes(struct hf_phase *phase, const struct net_peer *peer)
 {
     for (size_t i = 0; i < HF_FRAME_CLASS_COUNT; i++) {
         const struct hf_frame_class *class = &hf_frame_classes[i];
@@ -138,7 +142,7 @@ static void check_classes(struct hf_phase *phase, const struct hf_net_peer *peer
     }
 }
 
-static int stage_guest_sends(struct hf_phase *phase, struct hf_net_peer *peer, struct hf_error *err)
+static int stage_guest_sends(struct hf_phase *phase, struct net_peer *peer, struct hf_error *err)
 {
     expect(peer, HF_FRAMES_FROM_GUEST);
     if (await_ready(phase, err) || begin_stage(phase, STAGE_GUEST_SENDS, err) || await_ready(phase, err) ||
@@ -149,7 +153,7 @@ static int stage_guest_sends(struct hf_phase *phase, struct hf_net_peer *peer, s
     return 0;
 }
 
-static int stage_host_sends(struct hf_phase *phase, struct hf_net_peer *peer, struct hf_error *err)
+static int stage_host_sends(struct hf_phase *phase, struct net_peer *peer, struct hf_error *err)
 {
     expect(peer, HF_FLOOD_FROM_GUEST); /* of which nothing may come yet */
     peer->then_too_short = true;
@@ -158,8 +162,7 @@ static int stage_host_sends(struct hf_phase *phase, struct hf_net_peer *peer, st
         return -1;
     peer->sending = false;
     uint64_t total = hf_frame_total(&peer->outgoing);
-    hf_phase_check(phase, "from-host-sent",
-                   peer->sent == total && peer->too_short_sent == HF_FRAME_TOO_SHORT_COUNT,
+    hf_phase_check(phase, "from-host-sent", peer->sent == total && peer->too_short_sent == HF_FRAME_TOO_SHORT_COUNT,
                    "every frame handed to the VMM", "%llu of %llu, and %u without a header",
                    (unsigned long long)peer->sent, (unsigned long long)total, peer->too_short_sent);
     hf_phase_check(phase, "guest-silent", peer->tally.received == 0, "0 frames from the guest meanwhile", "%llu",
@@ -167,7 +170,7 @@ static int stage_host_sends(struct hf_phase *phase, struct hf_net_peer *peer, st
     return 0;
 }
 
-static int stage_both_send(struct hf_phase *phase, struct hf_net_peer *peer, struct hf_error *err)
+static int stage_both_send(struct hf_phase *phase, struct net_peer *peer, struct hf_error *err)
 {
     expect(peer, HF_FLOOD_FROM_GUEST);
     send_frames(peer, HF_FLOOD_FROM_HOST);
@@ -182,7 +185,7 @@ static int stage_both_send(struct hf_phase *phase, struct hf_net_peer *peer, str
 /* The guest's own counts ("counted on both sides") are the checks of its probe, see guest/probes/virtio_net.c. */
 static int exchange_frames(struct hf_phase *phase, struct hf_error *err)
 {
-    struct hf_net_peer *peer = phase->state;
+    struct net_peer *peer = phase->state;
     cJSON *response = NULL;
     cJSON *args = hf_json_new_object();
     hf_json_add_int(args, "seed", (int64_t)peer->seed);
@@ -200,29 +203,26 @@ static int exchange_frames(struct hf_phase *phase, struct hf_error *err)
 
 static int prepare(struct hf_phase *phase, struct hf_error *err)
 {
-    struct hf_net_peer *peer = calloc(1, sizeof *peer);
+    struct net_peer *peer = calloc(1, sizeof *peer);
     (void)err;
     if (!peer)
         abort();
-    phase->peer = hf_net_peer_init(peer, phase->run->options.seed);
-    peer->drop_frame = phase->plan->argument ? *(const unsigned *)phase->plan->argument : 0;
+    peer->seed = phase->run->options.seed;
+    phase->peer = (struct hf_vm_network_peer){.context = peer, .receive = receive_frame, .transmit = transmit_frame};
     phase->state = peer;
     return 0;
 }
 
-struct hf_phase_plan hf_virtio_net_plan(const unsigned *drop_frame)
-{
-    return (struct hf_phase_plan){.name = "frames",
-                                  .expected_end = HF_VM_END_POWEROFF,
-                                  .processors = 1,
-                                  .devices = {.control = true, .network = true},
-                                  .prepare = prepare,
-                                  .script = exchange_frames,
-                                  .argument = drop_frame};
-}
+const struct hf_phase_plan hf_virtio_net_plan = {
+    .name = "frames",
+    .expected_end = HF_VM_END_POWEROFF,
+    .processors = 1,
+    .devices = {.control = true, .network = true},
+    .prepare = prepare,
+    .script = exchange_frames,
+};
 
 int hf_scenario_virtio_net(struct hf_run *run)
 {
-    const struct hf_phase_plan plan = hf_virtio_net_plan(NULL);
-    return hf_run_phases(run, &plan, 1);
+    return hf_run_phases(run, &hf_virtio_net_plan, 1);
 }

@@ -26,7 +26,12 @@
 #define HF_FRAME_LARGEST     (HF_FRAME_MTU + HF_FRAME_HEADER_SIZE)
 #define HF_FRAME_ETHERTYPE   0x88B5
 
-enum hf_frame_direction { HF_FRAMES_FROM_GUEST = 16, HF_FRAMES_FROM_HOST = 17, HF_FLOOD_FROM_GUEST = 18, HF_FLOOD_FROM_HOST = 19 };
+enum hf_frame_direction {
+    HF_FRAMES_FROM_GUEST = 16,
+    HF_FRAMES_FROM_HOST = 17,
+    HF_FLOOD_FROM_GUEST = 18,
+    HF_FLOOD_FROM_HOST = 19
+};
 
 enum hf_frame_kind { HF_FRAME_PLAIN, HF_FRAME_BAD_IP_CHECKSUM, HF_FRAME_BAD_UDP_CHECKSUM };
 
@@ -169,7 +174,7 @@ struct hf_frame_tally {
     uint64_t missing;  /* skipped because a later one arrived */
     uint64_t wrong;    /* equal to none of the next HF_FRAME_LOOKAHEAD frames */
     uint64_t exact_of_class[HF_FRAME_CLASS_COUNT];
-    uint8_t *scratch;  /* HF_FRAME_LARGEST bytes, borrowed */
+    uint8_t *scratch; /* HF_FRAME_LARGEST bytes, borrowed */
 };
 #define HF_FRAME_LOOKAHEAD 64
 

@@ -295,7 +295,7 @@ static void check_hotplug(struct smp *smp, unsigned rounds)
             int off = switch_processor(i, "0");
             present += off == 0 && !is_absent(i);
             int on = switch_processor(i, "1");
-            failed += (off != 0) + (on != 0);
+            failed += (unsigned)(off != 0) + (unsigned)(on != 0);
             last_errno = off || on ? (unsigned)(off ? off : on) : last_errno;
         }
     hf_probe_check(smp->probe, "offline-online", failed == 0,

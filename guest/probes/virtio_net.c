@@ -88,8 +88,7 @@ static int configure(struct net *net)
 static int open_socket(struct net *net)
 {
     int size = SOCKET_QUEUE_BYTES;
-    struct sockaddr_ll address = {
-        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = net->index};
+    struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = net->index};
     struct packet_mreq promiscuous = {.mr_ifindex = net->index, .mr_type = PACKET_MR_PROMISC};
     net->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
     if (net->fd < 0)

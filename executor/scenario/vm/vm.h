@@ -102,6 +102,9 @@ int hf_vm_resume(struct hf_vm *vm, struct hf_error *err);
  * the host's storage. They are final: stop the VM. */
 int hf_vm_pump(struct hf_vm *vm, uint64_t until_mono_ms, struct hf_error *err);
 
+/* True when the VMM is gone and nothing is left to read from any of its streams (a console on hold does not count). */
+bool hf_vm_drained(const struct hf_vm *vm);
+
 /* Pumps until `done` says so. Codes besides hf_vm_pump()'s: "vm-ended" (it ended first), "vm-timeout" (timeout_ms or
  * the phase timeout passed; `what` names what was awaited, in both messages). */
 int hf_vm_wait(struct hf_vm *vm, uint64_t timeout_ms, bool (*done)(struct hf_vm *vm, void *context), void *context,

@@ -1,5 +1,5 @@
 /* Questions to the guest (control channel) and to the VMM (monitor); see vm.h. */
-#include "executor/scenario/vm/vm_internal.h"
+#include "executor/scenario/vm/vm.h"
 
 #include "common/cleanup.h"
 #include "common/json_shape.h"

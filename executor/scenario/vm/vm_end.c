@@ -1,5 +1,5 @@
 /* The end of a VM: waiting for it, causing it, classifying it, and looking whether anything is left; see vm.h. */
-#include "executor/scenario/vm/vm_internal.h"
+#include "executor/scenario/vm/vm.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"

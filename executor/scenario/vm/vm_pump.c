@@ -1,5 +1,5 @@
 /* The heart of a VM: one poll over all its peers; see vm.h. */
-#include "executor/scenario/vm/vm_internal.h"
+#include "executor/scenario/vm/vm.h"
 
 #include "common/clock.h"
 

@@ -1,5 +1,5 @@
 /* Starting a VM: sockets, command line, contained child, monitor, pid; see vm.h. */
-#include "executor/scenario/vm/vm_internal.h"
+#include "executor/scenario/vm/vm.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
