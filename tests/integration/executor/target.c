@@ -37,7 +37,7 @@ void target_command(const struct target *target, const char *format, ...)
     vsnprintf(command, sizeof command, format, arguments);
     va_end(arguments);
     snprintf(whole, sizeof whole, "cd %s && { %s; } >/dev/null 2>%s/command.log", target->root, command, target->root);
-    ck_assert_msg(system(whole) == 0, "failed: %s", command);
+    ck_assert_msg(system(whole) == 0, "failed: %.100s", command);
 }
 
 void target_write(const char *directory, const char *name, const char *text)
@@ -77,7 +77,7 @@ void target_write_provenance(const struct target *target)
     describe(target, "scenario_runner", path, built);
 }
 
-static void read_commit(const struct target *target, const char *tree, char out[65])
+void target_read_commit(const struct target *target, const char *tree, char out[65])
 {
     char path[300];
     target_command(target, "git -C %s rev-parse HEAD > commit; cp commit commit.out", tree);
@@ -107,8 +107,8 @@ void target_create(struct target *target)
                    "echo vmm > source/vmm/vmm.c && for tree in source source/vmm; do git -C $tree init -q && "
                    "git -C $tree add . && git -C $tree -c user.name=t -c user.email=t@localhost commit -q -m t; done",
                    working, source);
-    read_commit(target, "source", target->commit);
-    read_commit(target, "source/vmm", target->vmm_commit);
+    target_read_commit(target, "source", target->commit);
+    target_read_commit(target, "source/vmm", target->vmm_commit);
     target_write_provenance(target);
     struct hf_error err = {0};
     char campaigns[400];

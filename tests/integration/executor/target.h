@@ -29,6 +29,8 @@ void target_destroy(struct target *target);
 /* Puts a file into the target; directories must exist. */
 void target_write(const char *directory, const char *name, const char *text);
 void target_command(const struct target *target, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* HEAD of a work tree below the target. */
+void target_read_commit(const struct target *target, const char *tree, char out[65]);
 /* Writes the four artifacts' provenance as a build would. */
 void target_write_provenance(const struct target *target);
 

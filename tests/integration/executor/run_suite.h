@@ -1,0 +1,18 @@
+/* The main() of every test program of this folder: one suite, no fork, so that the sanitizers see everything. */
+#ifndef HF_TESTS_EXECUTOR_MAIN_H
+#define HF_TESTS_EXECUTOR_MAIN_H
+
+#include <check.h>
+#include <stdlib.h>
+
+static inline int run_suite(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif
