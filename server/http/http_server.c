@@ -33,6 +33,7 @@ struct hf_http_server {
     void *context;
     unsigned local_port;
     struct connection *connections;
+    uint64_t next_sweep_mono_ms;
     unsigned open_handles;
 };
 
@@ -249,6 +250,12 @@ static struct hf_http_request *request_new(struct hf_http_server *server, struct
     return request;
 }
 
+static bool has_body(const struct hf_http_request *request)
+{
+    const char *length = hf_http_header(request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return (length && strcmp(length, "0") != 0) || hf_http_header(request, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
 static enum MHD_Result begin_request(struct hf_http_server *server, struct MHD_Connection *mhd, const char *url,
                                      const char *method, void **request_context)
 {
@@ -256,9 +263,10 @@ static enum MHD_Result begin_request(struct hf_http_server *server, struct MHD_C
     *request_context = request;
     if (!request)
         return MHD_NO;
-    if (check_caller(request) < 0 || find_route(request, url, method) < 0 || check_post_headers(request) < 0)
-        return queue_response(request);
-    return MHD_YES;
+    bool refused = check_caller(request) < 0 || find_route(request, url, method) < 0 || check_post_headers(request) < 0;
+    /* Answering before a body has come makes MHD close the connection, which spares us reading it; without a body the
+     * answer waits for the next call, and the connection lives on. */
+    return refused && has_body(request) ? queue_response(request) : MHD_YES;
 }
 
 static enum MHD_Result take_body(struct hf_http_request *request, const char *bytes, size_t *size)
@@ -364,6 +372,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 static void sweep_late(struct hf_http_server *server)
 {
     uint64_t now = hf_clock_mono_ms();
+    if (now < server->next_sweep_mono_ms)
+        return;
+    server->next_sweep_mono_ms = now + SWEEP_INTERVAL_MS;
     for (struct connection *connection = server->connections; connection; connection = connection->next)
         if (!connection->owed && now > connection->deadline_mono_ms)
             shutdown(connection->fd, SHUT_RDWR);
@@ -374,6 +385,7 @@ static void on_timer(uv_timer_t *timer);
 static void run_daemon(struct hf_http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = SWEEP_INTERVAL_MS;
+    sweep_late(server);
     MHD_run(server->daemon);
     if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES || timeout_ms > SWEEP_INTERVAL_MS)
         timeout_ms = SWEEP_INTERVAL_MS;
@@ -382,9 +394,7 @@ static void run_daemon(struct hf_http_server *server)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct hf_http_server *server = timer->data;
-    sweep_late(server);
-    run_daemon(server);
+    run_daemon(timer->data);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)

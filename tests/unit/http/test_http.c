@@ -59,8 +59,8 @@ static const struct refusal refusals[] = {
     {"{\"campaign\":\"a\"} x", "json-invalid", ""},
     {"{\"campaign\":1}", "shape-invalid", "campaign"},
     {"{\"campaign\":\"../etc/passwd\"}", "shape-invalid", "campaign"},
-    {"{\"campaign\":\"a\",\"command\":\"/bin/sh\"}", "shape-invalid", "command"},
-    {"{\"campaign\":\"a\",\"executor_command\":\"/bin/sh\"}", "shape-invalid", "executor_command"},
+    {"{\"campaign\":\"a\",\"command\":\"/bin/sh\"}", "shape-invalid", ""},
+    {"{\"campaign\":\"a\",\"executor_command\":\"/bin/sh\"}", "shape-invalid", ""},
     {"{\"campaign\":\"a\",\"strategist\":\"command:/bin/sh\"}", "shape-invalid", "strategist"},
     {"{\"campaign\":\"a\",\"executor\":\"/bin/sh\"}", "shape-invalid", "executor"},
     {"{\"campaign\":\"a\",\"profile\":\"Qemu\"}", "shape-invalid", "profile"},
@@ -75,7 +75,7 @@ static const struct refusal refusals[] = {
     {"{\"campaign\":\"a\",\"budgets\":{\"seconds\":0}}", "shape-invalid", "budgets.seconds"},
     {"{\"campaign\":\"a\",\"budgets\":{\"seconds\":86401}}", "shape-invalid", "budgets.seconds"},
     {"{\"campaign\":\"a\",\"budgets\":{\"actions\":101}}", "shape-invalid", "budgets.actions"},
-    {"{\"campaign\":\"a\",\"budgets\":{\"credits\":1}}", "shape-invalid", "budgets.credits"},
+    {"{\"campaign\":\"a\",\"budgets\":{\"credits\":1}}", "shape-invalid", "budgets"},
     {"{\"campaign\":\"a\",\"memory_mib\":127}", "shape-invalid", "memory_mib"},
     {"{\"campaign\":\"a\",\"memory_mib\":4097}", "shape-invalid", "memory_mib"},
     {"{\"campaign\":\"a\",\"phase_timeout_seconds\":3601}", "shape-invalid", "phase_timeout_seconds"},
@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(replaces_a_dead_socket_but_never_a_live_one_or_a_file)
 {
-    char directory[] = "/tmp/hf-listen-XXXXXX", address[64], path[64];
+    char directory[] = "/tmp/hf-listen-XXXXXX", address[96], path[64];
     struct hf_error err = {0};
     unsigned port;
     ck_assert_ptr_nonnull(mkdtemp(directory));
