@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Owned NUL-terminated standard output of at most max_bytes, one final newline cut. NULL with code "command-failed" when
- * the program cannot be started, does not exit with 0, or prints more. argv[0] is looked up in PATH. */
+/* Owned NUL-terminated standard output of at most max_bytes, one final newline cut. NULL with code "command-failed"
+ * when the program cannot be started, does not exit with 0, or prints more. argv[0] is looked up in PATH. */
 char *hf_command_output(const char *const *argv, size_t max_bytes, struct hf_error *err);
 
 #endif

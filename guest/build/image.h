@@ -1,9 +1,9 @@
 /*
  * The initramfs as data, and its two outputs: a newc cpio archive and a manifest. Used by mkinitramfs at build time.
  *
- * The same entries give the same bytes, whatever the order they were added in, the directory they came from, the clock and
- * the user: entries are sorted by path, inode numbers count from 1, owner is 0:0 and every time is 0.
- * Format: Linux Documentation/driver-api/early-userspace/buffer-format.rst.
+ * The same entries give the same bytes, whatever the order they were added in, the directory they came from, the clock
+ * and the user: entries are sorted by path, inode numbers count from 1, owner is 0:0 and every time is 0. Format: Linux
+ * Documentation/driver-api/early-userspace/buffer-format.rst.
  */
 #ifndef HF_GUEST_BUILD_IMAGE_H
 #define HF_GUEST_BUILD_IMAGE_H

@@ -23,9 +23,9 @@ static void put_record(FILE *out, unsigned inode, const struct hf_image_entry *e
     const unsigned mode = entry ? file_types[entry->kind] | entry->mode : 0;
     const unsigned links = entry && entry->kind == HF_IMAGE_DIRECTORY ? 2 : 1;
     const size_t name_size = strlen(name) + 1, size = entry ? entry->size_bytes : 0;
-    int header = fprintf(out, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", inode, mode, 0, 0, links, 0,
-                         (unsigned)size, 0, 0, entry ? entry->major : 0, entry ? entry->minor : 0, (unsigned)name_size,
-                         0);
+    int header =
+        fprintf(out, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", inode, mode, 0, 0, links, 0,
+                (unsigned)size, 0, 0, entry ? entry->major : 0, entry ? entry->minor : 0, (unsigned)name_size, 0);
     fwrite(name, 1, name_size, out);
     put_padding(out, (size_t)header + name_size);
     if (size > 0)

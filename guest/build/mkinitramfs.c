@@ -1,6 +1,6 @@
 /*
- * mkinitramfs ARTIFACT OUTPUT.cpio OUTPUT.manifest.json LIST...: writes an initramfs and the manifest of its entries from
- * lists of entries (see image.h). Run by the build. Writes nothing but its two outputs.
+ * mkinitramfs ARTIFACT OUTPUT.cpio OUTPUT.manifest.json LIST...: writes an initramfs and the manifest of its entries
+ * from lists of entries (see image.h). Run by the build. Writes nothing but its two outputs.
  */
 #include "guest/build/image.h"
 #include "guest/build/output.h"

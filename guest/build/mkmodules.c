@@ -1,7 +1,7 @@
 /*
- * mkmodules ROOT OUTPUT_DIR MODULE...: copies the modules and all that they depend on from the unpacked kernel package ROOT
- * to OUTPUT_DIR, with the agent's list (OUTPUT_DIR/list) and the entries for mkinitramfs (OUTPUT_DIR/entries). Run by the
- * build. The modules are copied as Debian signed them.
+ * mkmodules ROOT OUTPUT_DIR MODULE...: copies the modules and all that they depend on from the unpacked kernel package
+ * ROOT to OUTPUT_DIR, with the agent's list (OUTPUT_DIR/list) and the entries for mkinitramfs (OUTPUT_DIR/entries). Run
+ * by the build. The modules are copied as Debian signed them.
  */
 #include "guest/build/module_set.h"
 #include "guest/build/output.h"

@@ -2,7 +2,7 @@
  * mkprovenance: writes the provenance document of one artifact (form: guest/README.md). Run by the build; the executor
  * checks the document against the artifact before any VM starts.
  *
- *     mkprovenance package   NAME FILE OUTPUT RECORD.json MEMBER      unpacked from the package of RECORD.json
+ *     mkprovenance package   NAME FILE OUTPUT RECORD.json              unpacked from the package of RECORD.json
  *     mkprovenance installed NAME FILE OUTPUT PACKAGE                 installed; its digest is in the package's md5sums
  *     mkprovenance built     NAME FILE OUTPUT SOURCE_ROOT INPUT...    inputs are paths relative to SOURCE_ROOT
  */
@@ -39,9 +39,8 @@ static int check_installed_file(const char *package, const char *file, struct hf
     md5_digest(&md5, sizeof digest, digest);
     hf_hex(digest, sizeof digest, hex);
     snprintf(wanted, sizeof wanted, "%s  %s", hex, file + 1); /* the list's paths have no leading slash */
-    cleanup_free char *sums =
-        hf_command_output((const char *const[]){"dpkg-query", "--control-show", package, "md5sums", NULL}, MD5SUMS_MAX,
-                          err);
+    cleanup_free char *sums = hf_command_output(
+        (const char *const[]){"dpkg-query", "--control-show", package, "md5sums", NULL}, MD5SUMS_MAX, err);
     if (!sums)
         return -1;
     char *rest = sums;
@@ -73,8 +72,8 @@ static int add_package(cJSON *source, const struct request *request, struct hf_e
 {
     const struct hf_json_limits limits = {.max_bytes = RECORD_MAX, .max_depth = 2};
     size_t length;
-    if (!request->rest[0] || !request->rest[1])
-        return hf_error_set(err, "usage", 0, "", "expected RECORD.json and MEMBER");
+    if (!request->rest[0])
+        return hf_error_set(err, "usage", 0, "", "expected RECORD.json");
     cleanup_free char *text = hf_document_read(AT_FDCWD, request->rest[0], RECORD_MAX, &length, err);
     cleanup_json cJSON *record = text ? hf_json_parse(text, length, &limits, err) : NULL;
     if (!record)
@@ -82,14 +81,15 @@ static int add_package(cJSON *source, const struct request *request, struct hf_e
     const char *package = hf_json_get_string(record, "package");
     const char *version = hf_json_get_string(record, "version");
     const char *sha256 = hf_json_get_string(record, "sha256");
-    if (!package || !version || !sha256)
-        return hf_error_set(err, "provenance-record", 0, "", "expected package, version and sha256 in %s",
+    const char *member = hf_json_get_string(record, "member");
+    if (!package || !version || !sha256 || !member)
+        return hf_error_set(err, "provenance-record", 0, "", "expected package, version, sha256 and member in %s",
                             request->rest[0]);
     hf_json_add_string(source, "kind", "debian-package");
     hf_json_add_string(source, "package", package);
     hf_json_add_string(source, "version", version);
     hf_json_add_string(source, "package_sha256", sha256);
-    hf_json_add_string(source, "file", request->rest[1]);
+    hf_json_add_string(source, "file", member);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What a kernel module says about itself in its ELF section ".modinfo": name, what it depends on, which devices it drives.
- * Debian's package ships no modules.dep, and nothing may be installed to make one.
+ * What a kernel module says about itself in its ELF section ".modinfo": name, what it depends on, which devices it
+ * drives. Debian's package ships no modules.dep, and nothing may be installed to make one.
  */
 #ifndef HF_GUEST_BUILD_MODINFO_H
 #define HF_GUEST_BUILD_MODINFO_H
@@ -17,7 +17,8 @@ struct hf_modinfo {
     size_t size;
 };
 
-/* Finds the section in a 64-bit little-endian ELF object, every offset checked against `length`. Code "modinfo-invalid". */
+/* Finds the section in a 64-bit little-endian ELF object, every offset checked against `length`. Code
+ * "modinfo-invalid". */
 int hf_modinfo_find(const void *bytes, size_t length, struct hf_modinfo *info, struct hf_error *err);
 
 /* The value of the next string with this key after *cursor (0 to begin with), or NULL. */

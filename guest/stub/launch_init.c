@@ -1,6 +1,6 @@
 /*
- * /init of the guest that measured launches boot: one fixed line on the console, then 0x10 to the debug-exit port, which
- * ends QEMU with status 33. Freestanding, because a whole C library would be most of the measured bytes.
+ * /init of the guest that measured launches boot: one fixed line on the console, then 0x10 to the debug-exit port,
+ * which ends QEMU with status 33. Freestanding, because a whole C library would be most of the measured bytes.
  */
 #include <sys/syscall.h>
 
