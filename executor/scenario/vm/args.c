@@ -43,7 +43,7 @@ static void add_frame(struct hf_vm_args *args, const char *token, const struct h
     add(args, "-name");
     add(args, "%s", token);
     add(args, "-machine");
-    add(args, "q35,usb=off,smbus=off,sata=off,graphics=off");
+    add(args, "q35,usb=off,smbus=off,sata=off");
     add(args, "-accel");
     add(args, "%s", hf_vm_backend_name(machine->backend));
     add(args, "-cpu");
