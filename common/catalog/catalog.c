@@ -54,8 +54,7 @@ static void read_case(const cJSON *item, struct hf_case *out)
     hf_text_copy(out->description, sizeof(out->description), hf_json_get_string(item, "description"));
     out->repetitions = (int)hf_json_get_int_or(item, "repetitions", 0);
     out->timeout_multiplier = (int)hf_json_get_int_or(item, "timeout_multiplier", 0);
-    const cJSON *tag;
-    cJSON_ArrayForEach(tag, hf_json_get(item, "coverage"))
+    for (const cJSON *tag = hf_json_get(item, "coverage")->child; tag; tag = tag->next)
         hf_text_copy(out->coverage[out->coverage_count++], HF_IDENTIFIER_SIZE, tag->valuestring);
 }
 
@@ -67,8 +66,8 @@ static void read_campaign(const cJSON *document, struct hf_campaign *campaign)
     campaign->cases = calloc((size_t)cJSON_GetArraySize(cases), sizeof(*campaign->cases));
     if (!campaign->cases)
         abort();
-    const cJSON *item;
-    cJSON_ArrayForEach(item, cases) read_case(item, &campaign->cases[campaign->case_count++]);
+    for (const cJSON *item = cases->child; item; item = item->next)
+        read_case(item, &campaign->cases[campaign->case_count++]);
 }
 
 static int check_unique_ids(const struct hf_campaign *campaign, struct hf_error *err)
@@ -108,7 +107,7 @@ static cJSON *digest_entry(const struct hf_campaign *campaign, const struct hf_c
 
 static void compute_digest(struct hf_campaign *campaign)
 {
-    const struct hf_case *sorted[HF_CATALOG_MAX_CASES];
+    const struct hf_case *sorted[HF_CATALOG_MAX_CASES] = {0};
     for (size_t i = 0; i < campaign->case_count; i++)
         sorted[i] = &campaign->cases[i];
     qsort(sorted, campaign->case_count, sizeof(sorted[0]), compare_ids);
@@ -251,14 +250,16 @@ int hf_campaign_list(const char *campaigns_dir, char (**names)[HF_IDENTIFIER_SIZ
 {
     *names = NULL;
     *count = 0;
-    cleanup_close int fd = hf_dir_open(AT_FDCWD, campaigns_dir, false, err);
+    int fd = hf_dir_open(AT_FDCWD, campaigns_dir, false, err);
     if (fd < 0)
         return -1;
-    cleanup_dir DIR *directory = fdopendir(fd);
-    if (!directory)
-        return hf_error_set(err, "catalog-invalid", errno, "", "campaigns directory: opening it failed: %s; check it",
-                            strerror(errno));
-    fd = -1; /* owned by directory now */
+    cleanup_dir DIR *directory = fdopendir(fd); /* owns fd from here on */
+    if (!directory) {
+        int saved_errno = errno;
+        close(fd);
+        return hf_error_set(err, "catalog-invalid", saved_errno, "",
+                            "campaigns directory: opening it failed: %s; check it", strerror(saved_errno));
+    }
     char(*found)[HF_IDENTIFIER_SIZE] = calloc(CATALOG_MAX_CAMPAIGNS, sizeof(*found));
     if (!found)
         abort();

@@ -40,8 +40,8 @@ static size_t item_count(const cJSON *array)
 static void read_template(const cJSON *array, struct hf_command_template *template)
 {
     template->arguments = allocate(item_count(array), sizeof(*template->arguments));
-    const cJSON *item;
-    cJSON_ArrayForEach(item, array) template->arguments[template->count++] = copy_string(item->valuestring);
+    for (const cJSON *item = array->child; item; item = item->next)
+        template->arguments[template->count++] = copy_string(item->valuestring);
 }
 
 static void clear_template(struct hf_command_template *template)
@@ -60,9 +60,7 @@ static enum hf_provenance_kind provenance_kind(const char *name)
 
 static void read_artifacts(const cJSON *array, struct hf_profile *profile)
 {
-    const cJSON *item;
-    cJSON_ArrayForEach(item, array)
-    {
+    for (const cJSON *item = array->child; item; item = item->next) {
         struct hf_profile_artifact *artifact = &profile->artifacts[profile->artifact_count++];
         COPY_FIELD(artifact->name, item, "name");
         artifact->path = copy_string(hf_json_get_string(item, "path"));
@@ -81,14 +79,11 @@ static void read_artifacts(const cJSON *array, struct hf_profile *profile)
 static void read_scenarios(const cJSON *array, struct hf_profile *profile)
 {
     profile->scenarios = allocate(item_count(array), sizeof(*profile->scenarios));
-    const cJSON *item;
-    cJSON_ArrayForEach(item, array)
-    {
+    for (const cJSON *item = array->child; item; item = item->next) {
         struct hf_profile_scenario *scenario = &profile->scenarios[profile->scenario_count++];
         COPY_FIELD(scenario->name, item, "name");
         read_template(hf_json_get(item, "extra"), &scenario->extra);
-        const cJSON *report;
-        cJSON_ArrayForEach(report, hf_json_get(item, "reports"))
+        for (const cJSON *report = hf_json_get(item, "reports")->child; report; report = report->next)
             hf_text_copy(scenario->reports[scenario->report_count++], HF_PROFILE_NAME_SIZE, report->valuestring);
     }
 }
@@ -108,10 +103,9 @@ static void read_profile(const cJSON *document, struct hf_profile *profile)
     COPY_FIELD(profile->dialect.source, dialect, "source");
     COPY_FIELD(profile->dialect.vmm, dialect, "vmm");
     COPY_FIELD(profile->dialect.runtime, dialect, "runtime");
-    const cJSON *item;
-    cJSON_ArrayForEach(item, hf_json_get(document, "backends"))
+    for (const cJSON *item = hf_json_get(document, "backends")->child; item; item = item->next)
         hf_text_copy(profile->backends[profile->backend_count++], sizeof(profile->backends[0]), item->valuestring);
-    cJSON_ArrayForEach(item, hf_json_get(document, "environment"))
+    for (const cJSON *item = hf_json_get(document, "environment")->child; item; item = item->next)
         hf_text_copy(profile->environment[profile->environment_count++], HF_PROFILE_NAME_SIZE, item->valuestring);
     profile->campaigns_dir = copy_string(hf_json_get_string(document, "campaigns_dir"));
     read_identity(hf_json_get(document, "vmm_identity"), profile);

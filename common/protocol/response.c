@@ -49,8 +49,8 @@ static bool read_returncode(const cJSON *object, int32_t *returncode)
 static size_t read_pids(const cJSON *array, int64_t pids[HF_PROTOCOL_MAX_PIDS])
 {
     size_t count = 0;
-    const cJSON *item;
-    cJSON_ArrayForEach(item, array) hf_json_get_int64(item, &pids[count++]);
+    for (const cJSON *item = array->child; item; item = item->next)
+        hf_json_get_int64(item, &pids[count++]);
     return count;
 }
 

@@ -64,8 +64,8 @@ static void add_oracles(cJSON *object, const struct hf_oracle_state *oracles)
 static void add_status_lines(cJSON *object, const char *key, const cJSON *lines)
 {
     cJSON *array = hf_json_add(object, key, hf_json_new_array());
-    const cJSON *line;
-    cJSON_ArrayForEach(line, lines) hf_json_append(array, hf_json_new_string(line->valuestring));
+    for (const cJSON *line = lines ? lines->child : NULL; line; line = line->next)
+        hf_json_append(array, hf_json_new_string(line->valuestring));
 }
 
 static void add_metadata(cJSON *document, const struct hf_initialize_response *response,
