@@ -38,7 +38,8 @@
  * Request   {"id":N,"op":"continue","args":{...}}                   wakes hf_probe_wait_continue(); no answer
  *           {"id":N,"op":"cancel"}                                  kills the probe: "probe-cancelled"
  *
- * Serial console: when the agent is ready it prints HF_GUEST_READY_MARKER, a space, its version, and a newline.
+ * Serial console: when the agent is ready it prints a newline (the firmware leaves its last line open),
+ * HF_GUEST_READY_MARKER, a space, its version, and a newline.
  */
 #ifndef HF_GUEST_PROTOCOL_H
 #define HF_GUEST_PROTOCOL_H

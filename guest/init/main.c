@@ -58,7 +58,7 @@ int main(void)
         hf_control_open(&agent.control, PORT_TIMEOUT_MS, why, sizeof why) == 0) {
         hf_file_write("/proc/self/oom_score_adj", "-1000");
         agent.child_fd = watch_children();
-        dprintf(STDOUT_FILENO, HF_GUEST_READY_MARKER " " HF_VERSION "\n");
+        dprintf(STDOUT_FILENO, "\n" HF_GUEST_READY_MARKER " " HF_VERSION "\n");
         hf_agent_serve(&agent);
     }
     dprintf(STDERR_FILENO, "holdfast-guest failed: %s\n", why);
