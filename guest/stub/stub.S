@@ -197,8 +197,13 @@ unknown:
 
 triple:
         call    ready
-        lidt    empty                   # no vector is within the limit, so neither #GP nor #DF can be delivered
-        int3
+        lidt    empty                   # no vector is within the limit, so neither #GP nor #DF can be delivered.
+        lgdt    empty                   # A selector past the GDT's limit in protected mode, not int3 in real mode:
+        mov     %cr0, %eax              # KVM's instruction emulator ignores the IDT's limit there
+        or      $1, %al
+        mov     %eax, %cr0
+        mov     $8, %ax
+        mov     %ax, %ds
 reset:
         call    ready
         mov     $RESET_CONTROL, %dx
