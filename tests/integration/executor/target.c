@@ -26,7 +26,8 @@ extern char **environ;
 static const char *bin_dir(void)
 {
     const char *directory = getenv("HF_BIN_DIR");
-    return directory ? directory : "build/dev-executor/bin";
+    ck_assert_msg(directory && directory[0] == '/', "HF_BIN_DIR has to name the directory of the built programs");
+    return directory;
 }
 
 void target_command(const struct target *target, const char *format, ...)
@@ -77,45 +78,77 @@ void target_write_provenance(const struct target *target)
     describe(target, "scenario_runner", path, built);
 }
 
-void target_read_commit(const struct target *target, const char *tree, char out[65])
+static void read_line_of(const struct target *target, const char *command, char out[65])
 {
     char path[300];
-    target_command(target, "git -C %s rev-parse HEAD > commit; cp commit commit.out", tree);
-    snprintf(path, sizeof path, "%s/commit.out", target->root);
+    target_command(target, "%s > line", command);
+    snprintf(path, sizeof path, "%s/line", target->root);
     cleanup_file FILE *file = fopen(path, "re");
     ck_assert(file && fscanf(file, "%64s", out) == 1);
 }
 
-void target_create(struct target *target)
+void target_read_commit(const struct target *target, const char *tree, char out[65])
 {
-    char source[4096], working[2048];
+    char command[400];
+    snprintf(command, sizeof command, "git -C %s rev-parse HEAD", tree);
+    read_line_of(target, command, out);
+}
+
+static void create_root(struct target *target)
+{
     memset(target, 0, sizeof *target);
     target->to_fd = target->from_fd = -1;
     snprintf(target->root, sizeof target->root, "/tmp/hf-executor-XXXXXX");
-    ck_assert(mkdtemp(target->root) && getcwd(working, sizeof working));
-    snprintf(target->source_root, sizeof target->source_root, "%s/source", target->root);
-    snprintf(target->guest_dir, sizeof target->guest_dir, "%s/guest", target->root);
+    ck_assert_ptr_nonnull(mkdtemp(target->root));
     snprintf(target->state_dir, sizeof target->state_dir, "%s/state", target->root);
     snprintf(target->control_dir, sizeof target->control_dir, "%s/control", target->root);
-    snprintf(source, sizeof source, "%s%s%s", bin_dir()[0] == '/' ? "" : working, bin_dir()[0] == '/' ? "" : "/",
-             bin_dir());
+    target_command(target, "mkdir control");
+}
+
+static void load(struct target *target, const char *profile, const char *campaign)
+{
+    struct hf_error err = {0};
+    char campaigns[400];
+    snprintf(campaigns, sizeof campaigns, "%s/catalog/campaigns", target->source_root);
+    ck_assert_msg(hf_profile_load(target->profiles_dir, profile, &target->profile, &err) == 0, "%s", err.message);
+    ck_assert_msg(hf_campaign_load(campaigns, campaign, &target->profile, &target->campaign, &err) == 0, "%s",
+                  err.message);
+}
+
+void target_create_from_build(struct target *target, const char *campaign)
+{
+    const char *guest_dir = getenv("HF_GUEST_DIR");
+    ck_assert_ptr_nonnull(guest_dir);
+    create_root(target);
+    ck_assert_ptr_nonnull(getcwd(target->source_root, sizeof target->source_root));
+    snprintf(target->guest_dir, sizeof target->guest_dir, "%s", guest_dir);
+    snprintf(target->profiles_dir, sizeof target->profiles_dir, "%s/catalog/profiles", target->source_root);
+    load(target, "qemu", campaign);
+    target_read_commit(target, target->source_root, target->commit);
+    read_line_of(target, "dpkg-query -W -f='${Version}' qemu-system-x86", target->vmm_commit);
+}
+
+void target_create(struct target *target)
+{
+    char working[300];
+    create_root(target);
+    ck_assert_ptr_nonnull(getcwd(working, sizeof working));
+    snprintf(target->source_root, sizeof target->source_root, "%s/source", target->root);
+    snprintf(target->guest_dir, sizeof target->guest_dir, "%s/guest", target->root);
+    snprintf(target->profiles_dir, sizeof target->profiles_dir, "%s/tests/data/profiles", working);
+    target->clean_required = true;
     target_command(target,
-                   "mkdir -p source/catalog/campaigns source/src source/bin source/vmm guest control && "
+                   "mkdir -p source/catalog/campaigns source/src source/bin source/vmm guest && "
                    "cp %s/tests/data/campaigns/stub-behaviour.json source/catalog/campaigns/ && "
                    "cp %s/stub-scenario source/bin/ && echo 'int runner;' > source/src/runner.c && "
                    "printf '/bin/\\n/vmm/\\n/build/\\n' > source/.gitignore && echo 'a kernel' > guest/kernel && "
                    "echo vmm > source/vmm/vmm.c && for tree in source source/vmm; do git -C $tree init -q && "
                    "git -C $tree add . && git -C $tree -c user.name=t -c user.email=t@localhost commit -q -m t; done",
-                   working, source);
+                   working, bin_dir());
     target_read_commit(target, "source", target->commit);
     target_read_commit(target, "source/vmm", target->vmm_commit);
     target_write_provenance(target);
-    struct hf_error err = {0};
-    char campaigns[400];
-    snprintf(campaigns, sizeof campaigns, "%s/catalog/campaigns", target->source_root);
-    ck_assert_msg(hf_profile_load("tests/data/profiles", "stub", &target->profile, &err) == 0, "%s", err.message);
-    ck_assert_msg(hf_campaign_load(campaigns, "stub-behaviour", &target->profile, &target->campaign, &err) == 0, "%s",
-                  err.message);
+    load(target, "stub", "stub-behaviour");
     setenv("HOLDFAST_STUB_CONTROL", target->control_dir, 1);
 }
 
@@ -144,9 +177,9 @@ static void fill_initialize(struct target *target)
     memcpy(request->expected_commit, target->commit, sizeof request->expected_commit);
     memcpy(request->expected_vmm_commit, target->vmm_commit, sizeof request->expected_vmm_commit);
     memcpy(request->expected_catalog_sha256, target->campaign.catalog_sha256, sizeof request->expected_catalog_sha256);
-    request->require_clean = true;
+    request->require_clean = target->clean_required;
     strcpy(request->backend, "tcg");
-    strcpy(request->campaign, "stub-behaviour");
+    memcpy(request->campaign, target->campaign.name, sizeof target->campaign.name);
     strcpy(request->host_type, "unspecified");
     request->seed = 1234;
     request->memory_mib = 256;
@@ -163,10 +196,9 @@ void target_start(struct target *target)
     ck_assert(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
     snprintf(program, sizeof program, "%s/holdfast-executor", bin_dir());
     snprintf(log, sizeof log, "%s/executor.log", target->root);
-    const char *const argv[] = {program,           "--profile",           "stub",
-                                "--source-root",   target->source_root,   "--guest-dir",
-                                target->guest_dir, "--state-dir",         target->state_dir,
-                                "--profiles-dir",  "tests/data/profiles", NULL};
+    const char *const argv[] = {
+        program,           "--profile",   target->profile.name, "--source-root",  target->source_root,  "--guest-dir",
+        target->guest_dir, "--state-dir", target->state_dir,    "--profiles-dir", target->profiles_dir, NULL};
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
@@ -224,13 +256,26 @@ char *target_read_line(struct target *target, int timeout_ms)
     }
 }
 
+/* The executor's own words, for a message of a test that fails. Owned. */
+static char *executor_log(const struct target *target)
+{
+    char path[300], *text = calloc(1, 4096);
+    snprintf(path, sizeof path, "%s/executor.log", target->root);
+    cleanup_file FILE *file = fopen(path, "re");
+    if (file && text)
+        text[fread(text, 1, 4095, file)] = '\0';
+    return text;
+}
+
 void target_ask(struct target *target, const struct hf_request *request, struct hf_response *response)
 {
     struct hf_error err = {0};
     cleanup_free char *line = hf_request_build(request, &target->profile.dialect, NULL);
     target_send_line(target, line);
-    cleanup_free char *answer = target_read_line(target, 60000);
-    ck_assert_msg(answer != NULL, "the executor ended without an answer; see %s/executor.log", target->root);
+    cleanup_free char *answer =
+        target_read_line(target, (request->timeout_seconds + request->baseline_timeout_seconds + 60) * 1000);
+    cleanup_free char *log = answer ? NULL : executor_log(target);
+    ck_assert_msg(answer != NULL, "the executor ended without an answer: %s", log);
     ck_assert_msg(hf_response_parse(answer, strlen(answer), request, &target->profile.dialect, response, &err) == 0,
                   "%s in %s", err.message, answer);
 }
@@ -239,7 +284,8 @@ void target_expect_error(struct target *target, const char *error_type)
 {
     struct hf_error err = {0};
     cleanup_free char *answer = target_read_line(target, 30000);
-    ck_assert_msg(answer != NULL, "the executor ended without an answer; see %s/executor.log", target->root);
+    cleanup_free char *log = answer ? NULL : executor_log(target);
+    ck_assert_msg(answer != NULL, "the executor ended without an answer: %s", log);
     const struct hf_json_limits limits = {.max_bytes = HF_PROTOCOL_MAX_LINE, .max_depth = 8};
     cleanup_json cJSON *document = hf_json_parse(answer, strlen(answer), &limits, &err);
     ck_assert_msg(document != NULL, "%s", err.message);

@@ -13,7 +13,8 @@
 
 struct target {
     char root[256]; /* also the marker by which its processes are recognised */
-    char source_root[300], guest_dir[300], state_dir[300], control_dir[300];
+    char source_root[300], guest_dir[300], profiles_dir[512], state_dir[300], control_dir[300];
+    bool clean_required; /* whether initialize asks for a clean tree */
     struct hf_profile profile;
     struct hf_campaign campaign;
     char commit[65], vmm_commit[65];
@@ -24,6 +25,8 @@ struct target {
 };
 
 void target_create(struct target *target);
+/* This very source tree with its built guest and the `qemu` profile; only the state is in a temporary directory. */
+void target_create_from_build(struct target *target, const char *campaign);
 void target_destroy(struct target *target);
 
 /* Puts a file into the target; directories must exist. */

@@ -8,8 +8,10 @@
 #include "tests/integration/executor/target.h"
 
 #include <check.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct target target;
@@ -53,10 +55,26 @@ static void wait_for_file(const char *path_in_run)
     }
 }
 
+/* Before its first instructions a program can only be killed by SIGTERM, like any other. */
+static void wait_until_signals_are_handled(void)
+{
+    char path[64];
+    uint64_t blocked = 0, deadline_ms = hf_clock_mono_ms() + 20000;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)target.pid);
+    while (!(blocked & UINT64_C(1) << (SIGTERM - 1))) {
+        char line[256];
+        ck_assert_uint_lt(hf_clock_mono_ms(), deadline_ms);
+        cleanup_file FILE *status = fopen(path, "re");
+        while (status && fgets(line, sizeof line, status))
+            sscanf(line, "SigBlk: %" SCNx64, &blocked);
+    }
+}
+
 /* Brings a fresh session to a moment and returns while it is there. What runs there ignores SIGTERM. */
 static void reach(enum moment moment)
 {
     target_start(&target);
+    wait_until_signals_are_handled();
     if (moment == IN_LINE)
         target_send(&target, "{\"operation\":\"initi", 19);
     if (moment == IN_VERIFY || moment == IN_BASELINE) {
