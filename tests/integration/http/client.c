@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,18 @@ void server_prepare(struct server_under_test *server)
     *server = (struct server_under_test){.pid = -1};
     snprintf(server->directory, sizeof server->directory, "/tmp/hf-http-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(server->directory));
+}
+
+void server_add_fake_executor(struct server_under_test *server, const char *behaviours)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/wrapper", server->directory);
+    FILE *script = fopen(path, "w");
+    ck_assert_ptr_nonnull(script);
+    fprintf(script, "#!/bin/sh\nexec %s/fake-executor '%s' %s\n", getenv("HF_BIN_DIR"), behaviours, server->directory);
+    ck_assert_int_eq(fchmod(fileno(script), 0700), 0);
+    ck_assert_int_eq(fclose(script), 0);
+    snprintf(server->executor, sizeof server->executor, "fake=%s", path);
 }
 
 static void exec_server(const struct server_under_test *server, int output)

@@ -20,6 +20,8 @@ struct server_under_test {
 /* Starts holdfastd of $HF_BIN_DIR on a free loopback port with directories below server->directory (made by
  * server_prepare) and waits until it says that it listens. Aborts the test on failure. */
 void server_prepare(struct server_under_test *server);
+/* Configures an executor named "fake" that behaves as the scripted executor's list says; before server_start(). */
+void server_add_fake_executor(struct server_under_test *server, const char *behaviours);
 void server_start(struct server_under_test *server);
 /* Sends a signal, waits, and returns the wait status. */
 int server_end(struct server_under_test *server, int signal_number);
