@@ -1,6 +1,6 @@
 /*
- * What the controller's integration tests share: a private directory with runs, state and scripts; a controller on its own
- * loop; one campaign run to its end; readers for what it left behind.
+ * What the controller's integration tests share: a private directory with runs, state and scripts; a controller on its
+ * own loop; one campaign run to its end; readers for what it left behind.
  */
 #ifndef HF_TESTS_INTEGRATION_SERVER_BENCH_H
 #define HF_TESTS_INTEGRATION_SERVER_BENCH_H

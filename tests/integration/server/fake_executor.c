@@ -3,8 +3,8 @@
  * every broken, late, lying or vanishing target can be had in milliseconds. The real executor has its own tests.
  *
  * fake-executor BEHAVIOURS DIR: a comma-separated list of VERB[:STEP[:ARGUMENT]]; STEP is initialize, execute, execute2
- * (the second one), finalize, quarantine, shutdown, or empty for any. Every request that arrives is noted as one line in
- * DIR/seen.log, which is how tests know what was dispatched.
+ * (the second one), finalize, quarantine, shutdown, or empty for any. Every request that arrives is noted as one line
+ * in DIR/seen.log, which is how tests know what was dispatched.
  */
 #include "common/protocol/protocol.h"
 
