@@ -188,6 +188,15 @@ static bool find_closing_quote(struct reader *reader, size_t *end)
     return true;
 }
 
+/* How many bytes from `text` on are printable ASCII and no escape: what needs no decoding. */
+static size_t plain_run(const uint8_t *text, size_t length)
+{
+    size_t run = 0;
+    while (run < length && text[run] >= 0x20 && text[run] < 0x80 && text[run] != '\\')
+        run++;
+    return run;
+}
+
 /* Reads a string, the reader standing on its opening quote. Owned (cJSON_free), NUL-terminated. */
 static char *read_string(struct reader *reader)
 {
@@ -202,6 +211,13 @@ static char *read_string(struct reader *reader)
     while (valid && reader->offset < end) {
         uint8_t byte = reader->text[reader->offset];
         uint32_t code_point;
+        size_t run = plain_run(reader->text + reader->offset, end - reader->offset);
+        if (run > 0) {
+            memcpy(out, reader->text + reader->offset, run);
+            out += run;
+            reader->offset += run;
+            continue;
+        }
         if (byte == '\\') {
             valid = read_escape(reader, end, &out);
             continue;
