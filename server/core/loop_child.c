@@ -32,6 +32,8 @@ struct hf_loop_child {
     bool stop_asked; /* while spawning */
     uint32_t stop_grace_ms;
     bool closing;
+    void (*freed)(void *context);
+    void *freed_context;
 };
 
 /* A program that could not be executed closes its pipes a moment before its report says so; the owner hears of a closed
@@ -47,10 +49,14 @@ static void start_closing(struct hf_loop_child *child);
 
 static void finish(struct hf_loop_child *child)
 {
+    void (*freed)(void *context) = child->freed;
+    void *context = child->freed_context;
     hf_argv_free(child->options.argv);
     hf_argv_free(child->options.envp);
     free(child->options.stdin_bytes);
     free(child);
+    if (freed)
+        freed(context);
 }
 
 static void reap(uv_work_t *work)
@@ -310,15 +316,16 @@ void hf_loop_child_stop(struct hf_loop_child *child, uint32_t grace_ms)
     child->stop_grace_ms = grace_ms;
 }
 
-void hf_loop_child_free(struct hf_loop_child *child)
+void hf_loop_child_free(struct hf_loop_child *child, void (*freed)(void *context), void *context)
 {
-    if (!child)
-        return;
     child->events = NULL;
+    child->freed = freed;
+    child->freed_context = context;
     if (child->spawning)
         return; /* on_spawned() goes on */
     if (child->spawn_error.code) {
-        finish(child);
+        /* Nothing runs; a trip over the thread pool keeps `freed` out of this call. */
+        uv_queue_work(child->loop, &child->work, reap, on_reaped);
         return;
     }
     hf_loop_child_stop(child, 0);

@@ -52,8 +52,8 @@ void hf_loop_child_close_stdin(struct hf_loop_child *child); /* after what is qu
 /* TERM, then KILL for the whole tree after grace_ms; `exited` follows, also when the spawn is still under way. */
 void hf_loop_child_stop(struct hf_loop_child *child, uint32_t grace_ms);
 
-/* No event comes any more. A tree that still runs is killed and reaped first; memory goes when that is done. NULL is
- * fine. */
-void hf_loop_child_free(struct hf_loop_child *child);
+/* No event comes any more. A tree that still runs is killed and reaped first; `freed` (may be NULL) follows on the loop
+ * when that is done and nothing of the child is left, memory included. */
+void hf_loop_child_free(struct hf_loop_child *child, void (*freed)(void *context), void *context);
 
 #endif

@@ -354,8 +354,8 @@ void hf_session_free(struct hf_session *session, void (*freed)(void *context), v
 {
     session->freed = freed;
     session->freed_context = context;
-    session->open_parts = 2;
-    hf_loop_child_free(STEAL_PTR(session->child));
+    session->open_parts = 3;
+    hf_loop_child_free(STEAL_PTR(session->child), on_part_closed, session);
     uv_close((uv_handle_t *)&session->deadline, on_timer_closed);
     hf_bounded_log_free(session->log, on_part_closed, session);
 }

@@ -45,7 +45,7 @@ struct hf_session {
     struct hf_error error; /* the first thing that went wrong */
     bool process_ended;
 
-    unsigned open_parts; /* deadline handle and log, while closing */
+    unsigned open_parts; /* child, deadline handle and log, while closing */
     void (*freed)(void *context);
     void *freed_context;
 };

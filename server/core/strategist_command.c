@@ -98,7 +98,7 @@ static void on_exited(void *context, const struct hf_child_report *report)
 {
     struct hf_strategist *strategist = context;
     struct hf_strategist_process *process = &strategist->process;
-    hf_loop_child_free(STEAL_PTR(process->child));
+    hf_loop_child_free(STEAL_PTR(process->child), NULL, NULL);
     if (process->answer_length > 0)
         keep(strategist, "answer.txt", process->answer, process->answer_length);
     if (process->diagnostics_length > 0)
@@ -120,7 +120,7 @@ static void on_started(void *context, const struct hf_error *err)
     if (!err)
         return;
     hf_strategist_fail(strategist, err->code, "cannot start the strategist: %s", err->message);
-    hf_loop_child_free(STEAL_PTR(strategist->process.child));
+    hf_loop_child_free(STEAL_PTR(strategist->process.child), NULL, NULL);
     hf_strategist_feed(strategist, HF_STRATEGIST_CALL_EVENT_PROCESS_FAILED);
 }
 
