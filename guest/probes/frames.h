@@ -51,11 +51,11 @@ static const struct hf_frame_class hf_frame_classes[] = {
     {"medium", 512, 16, HF_FRAME_PLAIN},
     {"full", 1514, 16, HF_FRAME_PLAIN},
     {"above-standard", 1515, 16, HF_FRAME_PLAIN},
+    {"bad-ip-checksum", 98, 16, HF_FRAME_BAD_IP_CHECKSUM},
+    {"bad-udp-checksum", 98, 16, HF_FRAME_BAD_UDP_CHECKSUM},
     {"jumbo", 9014, 8, HF_FRAME_PLAIN},
     {"jumbo-large", 32768, 4, HF_FRAME_PLAIN},
     {"jumbo-largest", HF_FRAME_LARGEST, 4, HF_FRAME_PLAIN},
-    {"bad-ip-checksum", 98, 16, HF_FRAME_BAD_IP_CHECKSUM},
-    {"bad-udp-checksum", 98, 16, HF_FRAME_BAD_UDP_CHECKSUM},
     {"flood-minimum", 60, 1500, HF_FRAME_PLAIN},
     {"flood-full", 1514, 500, HF_FRAME_PLAIN},
 };
@@ -174,7 +174,9 @@ struct hf_frame_tally {
     uint64_t missing;  /* skipped because a later one arrived */
     uint64_t wrong;    /* equal to none of the next HF_FRAME_LOOKAHEAD frames */
     uint64_t exact_of_class[HF_FRAME_CLASS_COUNT];
-    uint8_t *scratch; /* HF_FRAME_LARGEST bytes, borrowed */
+    size_t first_wrong_length;       /* of the first wrong frame */
+    const char *first_missing_class; /* of the first frame that was skipped, NULL when none was */
+    uint8_t *scratch;                /* HF_FRAME_LARGEST bytes, borrowed */
 };
 #define HF_FRAME_LOOKAHEAD 64
 
@@ -185,6 +187,8 @@ static inline void hf_frame_tally_take(struct hf_frame_tally *tally, const uint8
     for (unsigned skipped = 0; skipped < HF_FRAME_LOOKAHEAD && !hf_frame_cursor_at_end(&candidate); skipped++) {
         if (candidate.classes[candidate.class_index].length == length &&
             hf_frame_build(&candidate, tally->scratch) == length && memcmp(frame, tally->scratch, length) == 0) {
+            if (skipped && !tally->first_missing_class)
+                tally->first_missing_class = tally->expected.classes[tally->expected.class_index].name;
             tally->missing += skipped;
             tally->exact++;
             tally->exact_of_class[candidate.class_index]++;
@@ -194,7 +198,8 @@ static inline void hf_frame_tally_take(struct hf_frame_tally *tally, const uint8
         }
         hf_frame_cursor_advance(&candidate);
     }
-    tally->wrong++;
+    if (tally->wrong++ == 0)
+        tally->first_wrong_length = length;
 }
 
 #endif

@@ -40,11 +40,13 @@ struct hf_probe_entry {
     hf_probe_function run;
 };
 
-/* Registers a probe in the table that the linker collects; there is no list to keep in step. Once per file. */
-#define HF_PROBE(probe_name, function)                                                                                 \
-    static const struct hf_probe_entry hf_probe_entry_of_this_file = {probe_name, function};                           \
-    static const struct hf_probe_entry *const hf_probe_entry_pointer __attribute__((used, section("hf_probes"))) =     \
-        &hf_probe_entry_of_this_file
+/* Registers a probe in the table that the linker collects; there is no list to keep in step. Once per line. */
+#define HF_PROBE(probe_name, function)         HF_PROBE_ON_LINE(probe_name, function, __LINE__)
+#define HF_PROBE_ON_LINE(name, function, line) HF_PROBE_ENTRY(name, function, line)
+#define HF_PROBE_ENTRY(probe_name, function, line)                                                                     \
+    static const struct hf_probe_entry hf_probe_entry_##line = {probe_name, function};                                 \
+    static const struct hf_probe_entry *const hf_probe_pointer_##line __attribute__((used, section("hf_probes"))) =    \
+        &hf_probe_entry_##line
 
 /* Arguments. Each returns 0, or -1 with the run's error set ("probe-cannot-run": argument missing, of another type or
  * out of bounds). The _or forms accept an absent argument. Strings are borrowed and live as long as the run. */

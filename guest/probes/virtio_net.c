@@ -3,6 +3,9 @@
  * interface, every size class, wrong checksums and floods, and counts on its side of the wire.
  */
 #include "guest/init/file.h"
+#include <stdio.h>
+#include <stdint.h>
+__attribute__((unused)) static void DIAG(const uint8_t *a, const uint8_t *b, size_t n, size_t want){ size_t i=0,c=0,first=0,last=0; for(i=0;i<n && i<want;i++) if(a[i]!=b[i]){ if(!c) first=i; last=i; c++; } printf("DIAG len %zu want %zu diff %zu first %zu last %zu: ",n,want,c,first,last); for(i=first;i<first+16;i++) printf("%02x/%02x ",a[i],b[i]); printf("\n"); fflush(stdout);}
 #include "guest/probes/frames.h"
 #include "guest/probes/probes.h"
 
@@ -32,7 +35,8 @@ struct net {
     int fd; /* AF_PACKET, SOCK_RAW, every protocol */
     int64_t seed;
     uint64_t sent, refused;
-    unsigned dropped; /* by the socket's own queue */
+    int refusal_errno; /* of the last one */
+    unsigned dropped;  /* by the socket's own queue */
     struct hf_frame_tally tally;
 };
 
@@ -90,16 +94,16 @@ static int open_socket(struct net *net)
     int size = SOCKET_QUEUE_BYTES;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = net->index};
     struct packet_mreq promiscuous = {.mr_ifindex = net->index, .mr_type = PACKET_MR_PROMISC};
-    net->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    net->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (net->fd < 0)
         return hf_probe_cannot_run(net->probe, "no packet socket: %s", strerror(errno));
+    if (configure(net))
+        return -1;
     if (setsockopt(net->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0 ||
         setsockopt(net->fd, SOL_SOCKET, SO_SNDBUFFORCE, &(int){2 << 20}, sizeof(int)) != 0 ||
         setsockopt(net->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &(int){1}, sizeof(int)) != 0 ||
         bind(net->fd, (struct sockaddr *)&address, sizeof address) != 0)
         return hf_probe_cannot_run(net->probe, "the packet socket cannot be set up: %s", strerror(errno));
-    if (configure(net))
-        return -1;
     return setsockopt(net->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) == 0
                ? 0
                : hf_probe_cannot_run(net->probe, "the interface cannot be made promiscuous: %s", strerror(errno));
@@ -122,6 +126,7 @@ static int send_one(struct net *net, struct hf_frame_cursor *cursor)
     hf_frame_cursor_advance(cursor);
     if (sent != (ssize_t)length) {
         net->refused++;
+        net->refusal_errno = sent < 0 ? errno : 0;
         return -1;
     }
     net->sent++;
@@ -178,12 +183,25 @@ static int begin_stage(struct net *net, int stage)
     return hf_probe_arg_int(net->probe, "stage", stage, stage, &agreed);
 }
 
+/* The driver counts a frame when the device has given its buffer back, so the counter may lag for a moment. */
+static int64_t wait_counter(const struct net *net, const char *what, int64_t before, uint64_t expected)
+{
+    int64_t counted = 0;
+    for (int i = 0; i < 100; i++) {
+        counted = counter(net, what) - before;
+        if (counted >= (int64_t)expected)
+            break;
+        usleep(20000);
+    }
+    return counted;
+}
+
 static void check_sent(struct net *net, const char *name, uint64_t expected, int64_t packets_before)
 {
-    int64_t counted = counter(net, "tx_packets") - packets_before;
+    int64_t counted = wait_counter(net, "tx_packets", packets_before, expected);
     hf_probe_check(net->probe, name, net->sent == expected && net->refused == 0 && counted == (int64_t)expected,
-                   "%llu sent, %llu refused, the interface counted %lld", (unsigned long long)net->sent,
-                   (unsigned long long)net->refused, (long long)counted);
+                   "%llu sent, %llu refused (errno %d), the interface counted %lld", (unsigned long long)net->sent,
+                   (unsigned long long)net->refused, net->refusal_errno, (long long)counted);
 }
 
 static void check_received(struct net *net, const char *name)
@@ -193,11 +211,14 @@ static void check_received(struct net *net, const char *name)
     getsockopt(net->fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size);
     net->dropped += statistics.tp_drops;
     uint64_t expected = hf_frame_total(&net->tally.expected);
-    hf_probe_check(net->probe, name,
-                   net->tally.received == expected && net->tally.exact == expected && statistics.tp_drops == 0,
-                   "%llu received, %llu exact, %llu missing, %llu wrong, %u dropped by the socket",
-                   (unsigned long long)net->tally.received, (unsigned long long)net->tally.exact,
-                   (unsigned long long)net->tally.missing, (unsigned long long)net->tally.wrong, statistics.tp_drops);
+    hf_probe_check(
+        net->probe, name, net->tally.received == expected && net->tally.exact == expected && statistics.tp_drops == 0,
+        "%llu received, %llu exact, %llu missing (first: %s), %llu wrong (first: %zu bytes), %u dropped by the "
+        "socket",
+        (unsigned long long)net->tally.received, (unsigned long long)net->tally.exact,
+        (unsigned long long)net->tally.missing,
+        net->tally.first_missing_class ? net->tally.first_missing_class : "none", (unsigned long long)net->tally.wrong,
+        net->tally.first_wrong_length, statistics.tp_drops);
 }
 
 /* The kernel must refuse what is no Ethernet frame, or larger than the device takes, before it reaches the device. */
@@ -254,19 +275,6 @@ static unsigned bad_ip_frames(void)
     return count;
 }
 
-/* Waits until the driver has counted the frames that it may not hand on. */
-static int64_t wait_length_errors(const struct net *net, int64_t before)
-{
-    int64_t counted = 0;
-    for (int i = 0; i < 100; i++) {
-        counted = counter(net, "rx_length_errors") - before;
-        if (counted >= HF_FRAME_TOO_SHORT_COUNT)
-            break;
-        usleep(20000);
-    }
-    return counted;
-}
-
 static int stage_incoming(struct net *net)
 {
     int64_t length_errors = counter(net, "rx_length_errors"), checksum_errors = ip_statistic("InCsumErrors");
@@ -274,8 +282,7 @@ static int stage_incoming(struct net *net)
     if (begin_stage(net, 2))
         return -1;
     exchange(net, NULL, hf_frame_total(&net->tally.expected));
-    int64_t too_short = wait_length_errors(net, length_errors);
-    exchange(net, NULL, 0);
+    int64_t too_short = wait_counter(net, "rx_length_errors", length_errors, HF_FRAME_TOO_SHORT_COUNT);
     check_received(net, "every-class-received");
     hf_probe_check(net->probe, "frames-without-header-dropped", too_short == HF_FRAME_TOO_SHORT_COUNT,
                    "%d of them sent, the driver counted %lld length errors", HF_FRAME_TOO_SHORT_COUNT,
