@@ -151,6 +151,14 @@ size_t hf_controller_quarantine(struct hf_controller *controller, size_t limit, 
 
 size_t hf_controller_live_count(const struct hf_controller *controller);
 
+/* How long the loop's thread was busy in one iteration, over all iterations since the start: an upper bound of its
+ * longest callback, and the delay that any other event suffered (server/core/loop_meter.h). */
+struct hf_loop_load {
+    uint64_t iterations;
+    uint64_t p50_us, p99_us, max_us;
+};
+struct hf_loop_load hf_controller_loop_load(const struct hf_controller *controller);
+
 /* Graceful stop: refuses new campaigns, cancels the running ones, calls `stopped` when all have both summaries. */
 void hf_controller_stop(struct hf_controller *controller, void (*stopped)(void *context), void *context);
 void hf_controller_free(struct hf_controller *controller); /* after stopped, or when none is live */

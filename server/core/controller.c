@@ -118,6 +118,7 @@ struct hf_controller *hf_controller_new(uv_loop_t *loop, const struct hf_control
         abort();
     controller->loop = loop;
     controller->times = hf_controller_default_times;
+    controller->meter = hf_loop_meter_new(loop);
     own_config(controller, config);
     hf_identity_cache_init(&controller->identities);
     if (open_directory(config->runs_dir, err) != 0 || open_directory(config->state_dir, err) != 0 ||
@@ -211,6 +212,17 @@ size_t hf_controller_live_count(const struct hf_controller *controller)
     return controller->run_count;
 }
 
+struct hf_loop_load hf_controller_loop_load(const struct hf_controller *controller)
+{
+    struct hf_loop_meter_figures figures = hf_loop_meter_read(controller->meter);
+    return (struct hf_loop_load){
+        .iterations = figures.iterations,
+        .p50_us = figures.p50_ns / 1000,
+        .p99_us = figures.p99_ns / 1000,
+        .max_us = figures.max_ns / 1000,
+    };
+}
+
 static void check_stopped(struct hf_controller *controller)
 {
     void (*stopped)(void *context) = controller->stopped;
@@ -240,6 +252,7 @@ void hf_controller_stop(struct hf_controller *controller, void (*stopped)(void *
 
 void hf_controller_free(struct hf_controller *controller)
 {
+    hf_loop_meter_free(controller->meter);
     hf_index_close(controller->index);
     hf_identity_cache_clear(&controller->identities);
     while (controller->quarantined) {

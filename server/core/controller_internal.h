@@ -6,6 +6,7 @@
 #include "server/core/identity.h"
 #include "server/core/index.h"
 #include "server/core/loop_child.h"
+#include "server/core/loop_meter.h"
 
 struct hf_run;
 
@@ -40,6 +41,7 @@ struct hf_controller {
     struct hf_controller_times times;
     /* Added to the monotonic clock where budgets are measured; tests move it to spend a budget at once. */
     uint64_t clock_offset_ms;
+    struct hf_loop_meter *meter;
     struct hf_index *index;
     struct hf_identity_cache identities;
     struct hf_read_scratch scratch;

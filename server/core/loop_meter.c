@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 /* Index by the highest set bit and the three bits below it; spans below 8 ns get one bucket each. */
 static unsigned bucket_of(uint64_t ns)
@@ -44,19 +44,28 @@ static void on_prepare(uv_prepare_t *prepare)
     meter->idle_ns = idle_ns;
 }
 
-void hf_loop_meter_start(struct hf_loop_meter *meter, uv_loop_t *loop)
+struct hf_loop_meter *hf_loop_meter_new(uv_loop_t *loop)
 {
-    memset(meter, 0, sizeof *meter);
+    struct hf_loop_meter *meter = calloc(1, sizeof *meter);
+    if (!meter)
+        abort();
     uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
     uv_prepare_init(loop, &meter->prepare);
     meter->prepare.data = meter;
     uv_prepare_start(&meter->prepare, on_prepare);
     uv_unref((uv_handle_t *)&meter->prepare);
+    return meter;
 }
 
-void hf_loop_meter_stop(struct hf_loop_meter *meter)
+static void on_closed(uv_handle_t *handle)
 {
-    uv_close((uv_handle_t *)&meter->prepare, NULL);
+    free(handle->data);
+}
+
+void hf_loop_meter_free(struct hf_loop_meter *meter)
+{
+    if (meter)
+        uv_close((uv_handle_t *)&meter->prepare, on_closed);
 }
 
 static uint64_t quantile(const struct hf_loop_meter *meter, unsigned percent)

@@ -29,9 +29,10 @@ struct hf_loop_meter_figures {
     uint64_t p50_ns, p99_ns, max_ns;
 };
 
-void hf_loop_meter_start(struct hf_loop_meter *meter, uv_loop_t *loop);
-/* The handle is closed asynchronously: the loop has to run once more before the meter's memory may go. */
-void hf_loop_meter_stop(struct hf_loop_meter *meter);
+/* Before the loop's first iteration. */
+struct hf_loop_meter *hf_loop_meter_new(uv_loop_t *loop);
+/* The memory goes when the loop has closed the handle, one iteration later. NULL is nothing. */
+void hf_loop_meter_free(struct hf_loop_meter *meter);
 struct hf_loop_meter_figures hf_loop_meter_read(const struct hf_loop_meter *meter);
 
 /* For tests: adds one measured span. */

@@ -172,7 +172,13 @@ static void cancel_campaign(struct hf_http_request *request)
 
 static void show_health(struct hf_http_request *request)
 {
+    struct hf_loop_load load = hf_controller_loop_load(hf_http_context(request));
     cleanup_json cJSON *object = hf_json_new_object();
+    cJSON *loop = hf_json_add(object, "loop", hf_json_new_object());
+    hf_json_add_int(loop, "callbacks", (int64_t)load.iterations);
+    hf_json_add_int(loop, "p50_us", (int64_t)load.p50_us);
+    hf_json_add_int(loop, "p99_us", (int64_t)load.p99_us);
+    hf_json_add_int(loop, "max_us", (int64_t)load.max_us);
     hf_json_add_string(object, "status", "ok");
     hf_json_add_string(object, "version", HF_VERSION);
     hf_json_add_int(object, "live_campaigns", (int64_t)hf_controller_live_count(hf_http_context(request)));

@@ -194,6 +194,32 @@ START_TEST(the_list_pages_from_the_newest)
 }
 END_TEST
 
+START_TEST(health_tells_how_long_the_loop_was_busy)
+{
+    struct server_under_test server;
+    char run_id[128];
+    server_prepare(&server);
+    server_add_fake_executor(&server, "");
+    server_start(&server);
+    start_campaign(&server, run_id);
+    cJSON_Delete(wait_until(&server, run_id, "status", "running", false));
+    struct reply reply = client_get(&server, "/healthz");
+    ck_assert_int_eq(reply.status, 200);
+    cleanup_json cJSON *health = json_of(&reply);
+    reply_clear(&reply);
+    const cJSON *loop = hf_json_get(health, "loop");
+    int64_t callbacks = hf_json_get_int_or(loop, "callbacks", 0), p50_us = hf_json_get_int_or(loop, "p50_us", -1),
+            p99_us = hf_json_get_int_or(loop, "p99_us", -1), max_us = hf_json_get_int_or(loop, "max_us", -1);
+    ck_assert_int_gt(callbacks, 50); /* a campaign of six actions is more than that */
+    ck_assert_int_le(0, p50_us);
+    ck_assert_int_le(p50_us, p99_us);
+    ck_assert_int_le(p99_us, max_us);
+    ck_assert_int_gt(max_us, 10);                                  /* something was measured */
+    ck_assert_int_lt(max_us, CAMPAIGN_TIMEOUT_MS * INT64_C(1000)); /* and waiting was not */
+    end(&server);
+}
+END_TEST
+
 START_TEST(after_kill_9_a_running_campaign_ends_as_controller_restarted)
 {
     struct server_under_test server;
@@ -244,6 +270,7 @@ int main(void)
     tcase_add_test(tcase, a_running_campaign_has_no_summary_yet_and_can_be_cancelled);
     tcase_add_test(tcase, an_executor_that_nobody_configured_is_refused);
     tcase_add_test(tcase, the_list_pages_from_the_newest);
+    tcase_add_test(tcase, health_tells_how_long_the_loop_was_busy);
     tcase_add_test(tcase, after_kill_9_a_running_campaign_ends_as_controller_restarted);
     tcase_add_test(tcase, sigterm_during_a_campaign_finalizes_it_first);
     suite_add_tcase(suite, tcase);
