@@ -126,6 +126,8 @@ static void judge_process(struct dispatch_result *result, struct hf_error *reaso
     const struct hf_child_report *report = &result->output.report;
     struct verdict_facts *facts = &result->facts;
     facts->started = result->ran && (report->started || report->supervisor_lost);
+    /* What was not watched to its end is not known to have ended. */
+    facts->teardown_complete = result->ran;
     if (result->ran && !facts->started)
         hf_error_set(reason, "command-not-started", report->start_errno, "",
                      "the profile's command could not be started: %s", strerror(report->start_errno));
@@ -208,7 +210,6 @@ int dispatch_run(struct executor *executor, const struct dispatch_spec *spec, st
 
 void dispatch_result_clear(struct dispatch_result *result)
 {
-    if (result->ran)
-        hf_child_output_clear(&result->output);
+    hf_child_output_clear(&result->output);
     inventory_clear(&result->inventory);
 }

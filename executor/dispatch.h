@@ -31,8 +31,8 @@ struct dispatch_spec {
 struct dispatch_result {
     bool dispatched; /* false: refused, nothing was started */
     struct verdict_facts facts;
-    struct hf_child_output output; /* valid when ran */
-    bool ran;
+    bool ran;                      /* the command was watched to its end */
+    struct hf_child_output output; /* its report is valid when it ran */
     uint64_t duration_ms;
     struct pid_journal journal;
     struct inventory inventory;

@@ -129,7 +129,8 @@ int dispatch_record_write(const struct executor *executor, const struct dispatch
         hf_json_add_int(document, "duration_ms", (int64_t)result->duration_ms);
         hf_json_add_bool(document, "teardown_complete", result->facts.teardown_complete);
         add_process(document, result);
-        hf_json_add(document, "reports", cJSON_Duplicate(result->inventory.reports, true));
+        const cJSON *reports = result->inventory.reports; /* none are taken of a command that did not start */
+        hf_json_add(document, "reports", reports ? cJSON_Duplicate(reports, true) : hf_json_new_array());
     }
     cleanup_free char *text = hf_json_canonical(document, &length);
     return hf_document_write(dirfd, result->dispatched ? "dispatch.json" : "dispatch-blocked.json", text, length, err);

@@ -176,9 +176,8 @@ static int run_verify(struct preparation *preparation, struct hf_error *err)
     struct hf_child_output output;
     int status = hf_child_run(&spec, &options, &output, err);
     hf_argv_free(argv);
-    if (status != 0)
-        return -1;
-    status = judge_verify(preparation, &output, err);
+    if (status == 0)
+        status = judge_verify(preparation, &output, err);
     hf_child_output_clear(&output);
     return status;
 }

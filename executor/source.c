@@ -40,8 +40,10 @@ static int ask(const struct query *query, struct hf_child_output *output, struct
                                            .interrupt_fd = query->interrupt_fd};
     int status = hf_child_run(&spec, &options, output, err);
     hf_argv_free(envp);
-    if (status != 0)
+    if (status != 0) {
+        hf_child_output_clear(output);
         return -1;
+    }
     char said[HF_ERROR_QUOTE_SIZE];
     hf_error_quote(output->stderr_bytes, output->stderr_length, said);
     const struct hf_child_report *report = &output->report;

@@ -189,21 +189,39 @@ static void fill_initialize(struct target *target)
 
 void target_start(struct target *target)
 {
-    char program[2200], log[400];
+    char program[2200], log[400], on_small_disk[1024];
     int to[2], from[2];
     posix_spawn_file_actions_t actions;
     ck_assert_int_eq(target->pid, 0);
     ck_assert(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
     snprintf(program, sizeof program, "%s/holdfast-executor", bin_dir());
     snprintf(log, sizeof log, "%s/executor.log", target->root);
-    const char *const argv[] = {
-        program,           "--profile",   target->profile.name, "--source-root",  target->source_root,  "--guest-dir",
-        target->guest_dir, "--state-dir", target->state_dir,    "--profiles-dir", target->profiles_dir, NULL};
+    snprintf(on_small_disk, sizeof on_small_disk,
+             "mkdir -p '%s' && mount -t tmpfs -o mode=0700,size=%s none '%s' && exec \"$0\" \"$@\"", target->state_dir,
+             target->small_disk ? target->small_disk : "", target->state_dir);
+    const char *const whole[] = {"unshare",
+                                 "-rm",
+                                 "sh",
+                                 "-c",
+                                 on_small_disk,
+                                 program,
+                                 "--profile",
+                                 target->profile.name,
+                                 "--source-root",
+                                 target->source_root,
+                                 "--guest-dir",
+                                 target->guest_dir,
+                                 "--state-dir",
+                                 target->state_dir,
+                                 "--profiles-dir",
+                                 target->profiles_dir,
+                                 NULL};
+    const char *const *argv = target->small_disk ? whole : whole + 5;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
     posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    ck_assert_int_eq(posix_spawn(&target->pid, program, &actions, NULL, (char *const *)argv, environ), 0);
+    ck_assert_int_eq(posix_spawnp(&target->pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     close(to[0]);
     close(from[1]);

@@ -14,7 +14,8 @@
 struct target {
     char root[256]; /* also the marker by which its processes are recognised */
     char source_root[300], guest_dir[300], profiles_dir[512], state_dir[300], control_dir[300];
-    bool clean_required; /* whether initialize asks for a clean tree */
+    bool clean_required;    /* whether initialize asks for a clean tree */
+    const char *small_disk; /* size= of a tmpfs that only the executor sees as its state directory, or NULL */
     struct hf_profile profile;
     struct hf_campaign campaign;
     char commit[65], vmm_commit[65];

@@ -206,6 +206,35 @@ START_TEST(a_violation_that_first_shows_at_finalization_quarantines)
 }
 END_TEST
 
+static void set_up_small_disk(void)
+{
+    memset(&response, 0, sizeof response);
+    target_create(&target);
+    target.small_disk = "4m";
+    target_start(&target);
+    target_initialize(&target, &response);
+    hf_response_clear(&response);
+}
+
+START_TEST(on_a_full_disk_nothing_passes_and_the_session_ends_in_order)
+{
+    target_execute(&target, 1, "floods", &response);
+    ck_assert_msg(response.execute.category == HF_CATEGORY_EXECUTOR_ERROR, "%s (%s)",
+                  hf_category_name(response.execute.category), response.execute.error);
+    hf_response_clear(&response);
+    target_execute(&target, 2, "passes", &response);
+    ck_assert_int_eq(response.execute.category, HF_CATEGORY_EXECUTOR_ERROR);
+    ck_assert(!response.execute.has_returncode);
+    hf_response_clear(&response);
+    struct hf_request finalize = target_request(&target, HF_OP_FINALIZE);
+    target_ask(&target, &finalize, &response);
+    ck_assert_int_eq(response.finalize.status, HF_FINALIZE_FAILED);
+    ck_assert_ptr_nonnull(response.finalize.watchdog_error);
+    hf_response_clear(&response);
+    target_shut_down(&target);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("executor adversity");
@@ -222,5 +251,10 @@ int main(void)
     tcase_add_test(tcase, a_post_campaign_vm_that_does_not_boot_fails_finalization);
     tcase_add_test(tcase, a_violation_that_first_shows_at_finalization_quarantines);
     suite_add_tcase(suite, tcase);
+    TCase *disk = tcase_create("full disk");
+    tcase_add_checked_fixture(disk, set_up_small_disk, teardown);
+    tcase_set_timeout(disk, 120);
+    tcase_add_test(disk, on_a_full_disk_nothing_passes_and_the_session_ends_in_order);
+    suite_add_tcase(suite, disk);
     return run_suite(suite);
 }
