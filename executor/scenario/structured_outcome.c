@@ -107,13 +107,13 @@ static int kill_vmm(struct hf_phase *phase, struct hf_error *err)
 
 /* --- the run whose report must be rejected --- */
 
-/* Why each kind must be refused: code, and the field where the code has one. */
+/* Why each kind must be refused: code, and field where the code has one ("": the report itself). */
 static const struct refusal {
     const char *kind, *code, *field;
 } refusals[] = {
     {"wrong-schema-version", "shape-invalid", "schema_version"},
     {"boolean-schema-version", "shape-invalid", "schema_version"},
-    {"unknown-key", "shape-invalid", "verdict"},
+    {"unknown-key", "shape-invalid", ""},
     {"unknown-outcome", "shape-invalid", "outcome"},
     {"missing-teardown", "shape-invalid", "teardown"},
     {"empty-checks", "shape-invalid", "checks"},
@@ -161,8 +161,8 @@ static int refuse_one(struct hf_phase *phase, size_t number, cJSON *candidates, 
         !accepted && strcmp(reason.code, wanted->code) == 0 && right_field && strcmp(kind, wanted->kind) == 0;
     char name[96], expected[160];
     snprintf(name, sizeof name, "rejects-%s", wanted->kind);
-    snprintf(expected, sizeof expected, "refused: %s%s%s", wanted->code, wanted->field ? " at " : "",
-             wanted->field ? wanted->field : "");
+    snprintf(expected, sizeof expected, "refused: %s%s%s", wanted->code,
+             wanted->field && wanted->field[0] ? " at " : "", wanted->field ? wanted->field : "");
     hf_phase_check(phase, name, refused, expected, "%s%s", accepted ? "accepted" : reason.code,
                    right_field ? "" : " at another field");
     return accepted ? 0 : describe(phase, number, text, &reason, candidates, err);

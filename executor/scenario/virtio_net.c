@@ -70,8 +70,7 @@ static size_t transmit_frame(void *context, uint8_t *frame, size_t capacity)
 
 static void expect(struct net_peer *peer, enum hf_frame_direction direction)
 {
-    peer->tally = (struct hf_frame_tally){.scratch = peer->scratch};
-    hf_frame_cursor_init(&peer->tally.expected, peer->seed, direction);
+    hf_frame_tally_init(&peer->tally, peer->seed, direction, peer->scratch);
 }
 
 static void send_frames(struct net_peer *peer, enum hf_frame_direction direction)
@@ -100,7 +99,7 @@ static bool all_arrived(struct hf_vm *vm, void *context)
 {
     const struct net_peer *peer = context;
     (void)vm;
-    return peer->tally.received >= hf_frame_total(&peer->tally.expected);
+    return peer->tally.received >= hf_frame_total(&peer->tally.missing);
 }
 
 /* What the guest has sent may still be in the VMM's queue. What is still missing after a while is missing for good, and
@@ -119,14 +118,15 @@ static int await_arrival(struct hf_phase *phase, struct net_peer *peer, struct h
 static void check_tally(struct hf_phase *phase, const char *name, const struct net_peer *peer)
 {
     const struct hf_frame_tally *tally = &peer->tally;
-    uint64_t total = hf_frame_total(&tally->expected);
+    uint64_t total = hf_frame_total(&tally->missing);
     char expected[96];
     snprintf(expected, sizeof expected, "%llu frames, each in order and equal to the last byte",
              (unsigned long long)total);
-    hf_phase_check(phase, name, tally->received == total && tally->exact == total, expected,
-                   "%llu received, %llu exact, %llu missing, %llu wrong", (unsigned long long)tally->received,
-                   (unsigned long long)tally->exact, (unsigned long long)(total - tally->exact),
-                   (unsigned long long)tally->wrong);
+    hf_phase_check(phase, name, tally->received == total && tally->exact == total && tally->reordered == 0, expected,
+                   "%llu received, %llu exact (first missing: %s), %llu reordered, %llu wrong (first: %zu bytes)",
+                   (unsigned long long)tally->received, (unsigned long long)tally->exact,
+                   hf_frame_tally_missing_class(tally), (unsigned long long)tally->reordered,
+                   (unsigned long long)tally->wrong, tally->first_wrong_length);
 }
 
 /* "of every size class": one row per class, so that the report shows which one is damaged */

@@ -51,11 +51,11 @@ static const struct hf_frame_class hf_frame_classes[] = {
     {"medium", 512, 16, HF_FRAME_PLAIN},
     {"full", 1514, 16, HF_FRAME_PLAIN},
     {"above-standard", 1515, 16, HF_FRAME_PLAIN},
-    {"bad-ip-checksum", 98, 16, HF_FRAME_BAD_IP_CHECKSUM},
-    {"bad-udp-checksum", 98, 16, HF_FRAME_BAD_UDP_CHECKSUM},
     {"jumbo", 9014, 8, HF_FRAME_PLAIN},
     {"jumbo-large", 32768, 4, HF_FRAME_PLAIN},
     {"jumbo-largest", HF_FRAME_LARGEST, 4, HF_FRAME_PLAIN},
+    {"bad-ip-checksum", 98, 16, HF_FRAME_BAD_IP_CHECKSUM},
+    {"bad-udp-checksum", 98, 16, HF_FRAME_BAD_UDP_CHECKSUM},
     {"flood-minimum", 60, 1500, HF_FRAME_PLAIN},
     {"flood-full", 1514, 500, HF_FRAME_PLAIN},
 };
@@ -166,34 +166,67 @@ static inline unsigned hf_frame_build(const struct hf_frame_cursor *cursor, uint
     return class->length;
 }
 
-/* What arrived, measured against the sequence that was sent. */
-struct hf_frame_tally {
-    struct hf_frame_cursor expected;
-    uint64_t received; /* frames, right or wrong */
-    uint64_t exact;    /* in order and equal to the last byte */
-    uint64_t missing;  /* skipped because a later one arrived */
-    uint64_t wrong;    /* equal to none of the next HF_FRAME_LOOKAHEAD frames */
-    uint64_t exact_of_class[HF_FRAME_CLASS_COUNT];
-    size_t first_wrong_length;       /* of the first wrong frame */
-    const char *first_missing_class; /* of the first frame that was skipped, NULL when none was */
-    uint8_t *scratch;                /* HF_FRAME_LARGEST bytes, borrowed */
-};
+/* What arrived, measured against the sequence that was sent. A frame counts once, wherever it comes within a window of
+ * HF_FRAME_LOOKAHEAD: Linux may hand a packet socket a frame of a protocol that it knows before an earlier one of a
+ * protocol that it does not (net/core/dev.c, __netif_receive_skb_list_core). A frame that comes twice is a wrong one.
+ */
 #define HF_FRAME_LOOKAHEAD 64
+#define HF_FRAME_TOTAL_MAX 4096
+
+struct hf_frame_tally {
+    struct hf_frame_cursor missing; /* the first frame that has not arrived */
+    uint64_t received;              /* frames, right or wrong */
+    uint64_t exact;                 /* equal to the last byte to one that had not arrived yet */
+    uint64_t reordered;             /* of these, the ones that came after a later one */
+    uint64_t wrong;                 /* equal to none of the window */
+    uint64_t exact_of_class[HF_FRAME_CLASS_COUNT];
+    size_t first_wrong_length; /* of the first wrong frame */
+    uint64_t highest;          /* position behind the latest that has arrived */
+    uint8_t seen[HF_FRAME_TOTAL_MAX / 8];
+    uint8_t *scratch; /* HF_FRAME_LARGEST bytes, borrowed */
+};
+
+static inline void hf_frame_tally_init(struct hf_frame_tally *tally, uint64_t seed, enum hf_frame_direction direction,
+                                       uint8_t *scratch)
+{
+    memset(tally, 0, sizeof *tally);
+    tally->scratch = scratch;
+    hf_frame_cursor_init(&tally->missing, seed, direction);
+}
+
+/* Class of the first frame that has not arrived, "none" when all have. */
+static inline const char *hf_frame_tally_missing_class(const struct hf_frame_tally *tally)
+{
+    return hf_frame_cursor_at_end(&tally->missing) ? "none" : tally->missing.classes[tally->missing.class_index].name;
+}
+
+static inline bool hf_frame_tally_seen(const struct hf_frame_tally *tally, uint64_t position)
+{
+    return tally->seen[position / 8] >> position % 8 & 1;
+}
+
+static inline void hf_frame_tally_accept(struct hf_frame_tally *tally, const struct hf_frame_cursor *at)
+{
+    tally->exact++;
+    tally->exact_of_class[at->class_index]++;
+    tally->seen[at->position / 8] |= (uint8_t)(1u << at->position % 8);
+    if (at->position < tally->highest)
+        tally->reordered++;
+    else
+        tally->highest = at->position + 1;
+    while (!hf_frame_cursor_at_end(&tally->missing) && hf_frame_tally_seen(tally, tally->missing.position))
+        hf_frame_cursor_advance(&tally->missing);
+}
 
 static inline void hf_frame_tally_take(struct hf_frame_tally *tally, const uint8_t *frame, size_t length)
 {
-    struct hf_frame_cursor candidate = tally->expected;
+    struct hf_frame_cursor candidate = tally->missing;
     tally->received++;
-    for (unsigned skipped = 0; skipped < HF_FRAME_LOOKAHEAD && !hf_frame_cursor_at_end(&candidate); skipped++) {
+    for (unsigned i = 0; i < HF_FRAME_LOOKAHEAD && !hf_frame_cursor_at_end(&candidate); i++) {
         if (candidate.classes[candidate.class_index].length == length &&
-            hf_frame_build(&candidate, tally->scratch) == length && memcmp(frame, tally->scratch, length) == 0) {
-            if (skipped && !tally->first_missing_class)
-                tally->first_missing_class = tally->expected.classes[tally->expected.class_index].name;
-            tally->missing += skipped;
-            tally->exact++;
-            tally->exact_of_class[candidate.class_index]++;
-            hf_frame_cursor_advance(&candidate);
-            tally->expected = candidate;
+            !hf_frame_tally_seen(tally, candidate.position) && hf_frame_build(&candidate, tally->scratch) == length &&
+            memcmp(frame, tally->scratch, length) == 0) {
+            hf_frame_tally_accept(tally, &candidate);
             return;
         }
         hf_frame_cursor_advance(&candidate);

@@ -3,9 +3,6 @@
  * interface, every size class, wrong checksums and floods, and counts on its side of the wire.
  */
 #include "guest/init/file.h"
-#include <stdio.h>
-#include <stdint.h>
-__attribute__((unused)) static void DIAG(const uint8_t *a, const uint8_t *b, size_t n, size_t want){ size_t i=0,c=0,first=0,last=0; for(i=0;i<n && i<want;i++) if(a[i]!=b[i]){ if(!c) first=i; last=i; c++; } printf("DIAG len %zu want %zu diff %zu first %zu last %zu: ",n,want,c,first,last); for(i=first;i<first+16;i++) printf("%02x/%02x ",a[i],b[i]); printf("\n"); fflush(stdout);}
 #include "guest/probes/frames.h"
 #include "guest/probes/probes.h"
 
@@ -89,9 +86,10 @@ static int configure(struct net *net)
     return 0;
 }
 
+/* The socket is bound only once the interface is up: bound earlier, its first call would fail with ENETDOWN. */
 static int open_socket(struct net *net)
 {
-    int size = SOCKET_QUEUE_BYTES;
+    int receive_queue = SOCKET_QUEUE_BYTES, send_queue = 2 << 20, on = 1;
     struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = net->index};
     struct packet_mreq promiscuous = {.mr_ifindex = net->index, .mr_type = PACKET_MR_PROMISC};
     net->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -99,14 +97,13 @@ static int open_socket(struct net *net)
         return hf_probe_cannot_run(net->probe, "no packet socket: %s", strerror(errno));
     if (configure(net))
         return -1;
-    if (setsockopt(net->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size) != 0 ||
-        setsockopt(net->fd, SOL_SOCKET, SO_SNDBUFFORCE, &(int){2 << 20}, sizeof(int)) != 0 ||
-        setsockopt(net->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &(int){1}, sizeof(int)) != 0 ||
+    if (setsockopt(net->fd, SOL_SOCKET, SO_RCVBUFFORCE, &receive_queue, sizeof receive_queue) != 0 ||
+        setsockopt(net->fd, SOL_SOCKET, SO_SNDBUFFORCE, &send_queue, sizeof send_queue) != 0 ||
+        setsockopt(net->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
+        setsockopt(net->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) != 0 ||
         bind(net->fd, (struct sockaddr *)&address, sizeof address) != 0)
         return hf_probe_cannot_run(net->probe, "the packet socket cannot be set up: %s", strerror(errno));
-    return setsockopt(net->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous, sizeof promiscuous) == 0
-               ? 0
-               : hf_probe_cannot_run(net->probe, "the interface cannot be made promiscuous: %s", strerror(errno));
+    return 0;
 }
 
 /* --- moving frames --- */
@@ -168,8 +165,7 @@ static void exchange(struct net *net, struct hf_frame_cursor *outgoing, uint64_t
 
 static void begin_tally(struct net *net, enum hf_frame_direction direction)
 {
-    net->tally = (struct hf_frame_tally){.scratch = scratch};
-    hf_frame_cursor_init(&net->tally.expected, (uint64_t)net->seed, direction);
+    hf_frame_tally_init(&net->tally, (uint64_t)net->seed, direction, scratch);
 }
 
 /* --- stages --- */
@@ -210,15 +206,14 @@ static void check_received(struct net *net, const char *name)
     socklen_t size = sizeof statistics;
     getsockopt(net->fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size);
     net->dropped += statistics.tp_drops;
-    uint64_t expected = hf_frame_total(&net->tally.expected);
+    uint64_t expected = hf_frame_total(&net->tally.missing);
     hf_probe_check(
         net->probe, name, net->tally.received == expected && net->tally.exact == expected && statistics.tp_drops == 0,
-        "%llu received, %llu exact, %llu missing (first: %s), %llu wrong (first: %zu bytes), %u dropped by the "
-        "socket",
-        (unsigned long long)net->tally.received, (unsigned long long)net->tally.exact,
-        (unsigned long long)net->tally.missing,
-        net->tally.first_missing_class ? net->tally.first_missing_class : "none", (unsigned long long)net->tally.wrong,
-        net->tally.first_wrong_length, statistics.tp_drops);
+        "%llu of %llu received, %llu exact (first missing: %s), %llu reordered, %llu wrong (first: %zu bytes), "
+        "%u dropped by the socket",
+        (unsigned long long)net->tally.received, (unsigned long long)expected, (unsigned long long)net->tally.exact,
+        hf_frame_tally_missing_class(&net->tally), (unsigned long long)net->tally.reordered,
+        (unsigned long long)net->tally.wrong, net->tally.first_wrong_length, statistics.tp_drops);
 }
 
 /* The kernel must refuse what is no Ethernet frame, or larger than the device takes, before it reaches the device. */
@@ -281,7 +276,7 @@ static int stage_incoming(struct net *net)
     begin_tally(net, HF_FRAMES_FROM_HOST);
     if (begin_stage(net, 2))
         return -1;
-    exchange(net, NULL, hf_frame_total(&net->tally.expected));
+    exchange(net, NULL, hf_frame_total(&net->tally.missing));
     int64_t too_short = wait_counter(net, "rx_length_errors", length_errors, HF_FRAME_TOO_SHORT_COUNT);
     check_received(net, "every-class-received");
     hf_probe_check(net->probe, "frames-without-header-dropped", too_short == HF_FRAME_TOO_SHORT_COUNT,
@@ -302,7 +297,7 @@ static int stage_duplex(struct net *net)
     hf_frame_cursor_init(&outgoing, (uint64_t)net->seed, HF_FLOOD_FROM_GUEST);
     if (begin_stage(net, 3))
         return -1;
-    exchange(net, &outgoing, hf_frame_total(&net->tally.expected));
+    exchange(net, &outgoing, hf_frame_total(&net->tally.missing));
     check_sent(net, "duplex-flood-sent", hf_frame_total(&outgoing), before);
     check_received(net, "duplex-flood-received");
     return 0;

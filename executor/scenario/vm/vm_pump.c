@@ -123,6 +123,11 @@ static int transmit_frames(struct hf_vm *vm, struct hf_error *err)
         ssize_t sent = send(vm->network_fd, vm->frame, vm->frame_length, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
             return 0;
+        if (sent < 0 && (errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE || errno == ENOTCONN)) {
+            vm->peer.transmit = NULL; /* the VMM has closed its end: it is ending, and says how by other means */
+            vm->frame_length = 0;
+            return 0;
+        }
         if (sent < 0)
             return hf_error_set(err, "network-peer-failed", errno, "", "cannot send a frame of %zu bytes to the VMM",
                                 vm->frame_length);
@@ -133,7 +138,8 @@ static int transmit_frames(struct hf_vm *vm, struct hf_error *err)
 
 /* --- the loop --- */
 
-enum source { QMP, SERIAL, CONTROL, DIAGNOSTICS, NETWORK, CHILD, INTERRUPT, SOURCE_COUNT };
+/* In the order in which they are served: what explains an end comes before the end itself. */
+enum source { DIAGNOSTICS, QMP, SERIAL, CONTROL, NETWORK, CHILD, INTERRUPT, SOURCE_COUNT };
 
 static void choose_sources(struct hf_vm *vm, struct pollfd polled[SOURCE_COUNT])
 {
@@ -168,19 +174,38 @@ static int read_report(struct hf_vm *vm, struct hf_error *err)
     return result < 0 ? -1 : 0;
 }
 
+static int serve(struct hf_vm *vm, int source, short events, struct hf_error *err)
+{
+    switch (source) {
+    case DIAGNOSTICS:
+        return read_stream(vm, &vm->stderr_fd, take_diagnostics, err);
+    case QMP:
+        return read_stream(vm, &vm->qmp_fd, take_monitor, err);
+    case SERIAL:
+        return read_stream(vm, &vm->serial_fd, take_console, err);
+    case CONTROL:
+        return read_stream(vm, &vm->control_fd, take_control, err);
+    case NETWORK:
+        return ((events & POLLIN) && receive_frames(vm, err)) || ((events & POLLOUT) && transmit_frames(vm, err)) ? -1
+                                                                                                                  : 0;
+    default:
+        return read_report(vm, err);
+    }
+}
+
+/* Every source gets its turn even when an earlier one failed, so that a VM that is being stopped is always drained. The
+ * first failure is the one that is reported. */
 static int dispatch(struct hf_vm *vm, const struct pollfd polled[SOURCE_COUNT], struct hf_error *err)
 {
+    struct hf_error *const first = err, later;
+    int result = 0;
     if (polled[INTERRUPT].revents)
         return hf_error_set(err, "interrupted", 0, "", "the runner was told to stop");
-    if ((polled[DIAGNOSTICS].revents && read_stream(vm, &vm->stderr_fd, take_diagnostics, err)) ||
-        (polled[QMP].revents && read_stream(vm, &vm->qmp_fd, take_monitor, err)) ||
-        (polled[SERIAL].revents && read_stream(vm, &vm->serial_fd, take_console, err)) ||
-        (polled[CONTROL].revents && read_stream(vm, &vm->control_fd, take_control, err)) ||
-        ((polled[NETWORK].revents & POLLIN) && receive_frames(vm, err)) ||
-        ((polled[NETWORK].revents & POLLOUT) && transmit_frames(vm, err)) ||
-        (polled[CHILD].revents && read_report(vm, err)))
-        return -1;
-    return 0;
+    for (int source = 0; source < SOURCE_COUNT; source++) {
+        if (polled[source].revents && serve(vm, source, polled[source].revents, result ? &later : first))
+            result = -1;
+    }
+    return result;
 }
 
 int hf_vm_pump(struct hf_vm *vm, uint64_t until_mono_ms, struct hf_error *err)
