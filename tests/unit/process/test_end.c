@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,17 @@ START_TEST(nothing_of_the_callers_leaks_into_the_child)
 }
 END_TEST
 
+/* An executable script at a temporary path, which is written to `path` (at least 32 bytes). */
+static void make_script(char *path, const char *text)
+{
+    strcpy(path, "/tmp/holdfast-test-XXXXXX");
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    ck_assert_int_eq(fchmod(fd, 0700), 0);
+    close(fd);
+}
+
 /* Runs argv[0] = program instead of the probe. */
 static void run_program(struct harness *harness, const char *program)
 {
@@ -107,17 +119,18 @@ static void does_not_start(const char *program, int expected_errno)
 
 START_TEST(a_program_that_cannot_be_executed_did_not_start)
 {
-    char script[] = "/tmp/holdfast-test-XXXXXX";
-    int fd = mkstemp(script);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, "exit 0\n", 7), 7);
     does_not_start("/nonexistent/program", ENOENT);
     does_not_start("no-such-program-in-path", ENOENT);
     does_not_start("/etc/passwd", EACCES);
     does_not_start("/etc", EACCES);
-    ck_assert_int_eq(fchmod(fd, 0700), 0);
-    close(fd);
-    does_not_start(script, ENOEXEC); /* never handed to a shell that would make sense of anything */
+}
+END_TEST
+
+START_TEST(a_script_without_interpreter_is_not_handed_to_a_shell)
+{
+    char script[32];
+    make_script(script, "exit 0\n");
+    does_not_start(script, ENOEXEC);
     unlink(script);
 }
 END_TEST
@@ -235,6 +248,85 @@ START_TEST(a_foreign_program_in_the_supervisors_place_is_taken_for_a_lost_superv
 }
 END_TEST
 
+START_TEST(a_report_that_is_not_understood_is_an_error)
+{
+    struct harness harness;
+    char script[32];
+
+    make_script(script, "#!/bin/sh\nprintf garbage >&7\n");
+    harness_init(&harness, "exit", 0);
+    ck_assert_int_eq(hf_child_set_supervisor_path(script, NULL), 0);
+    ck_assert_int_eq(hf_child_run(&harness.spec, &harness.options, &harness.output, &harness.err), -1);
+    ck_assert_str_eq(harness.err.code, "child-report-failed");
+    ck_assert_int_eq(hf_child_set_supervisor_path(NULL, NULL), 0);
+    unlink(script);
+    close(harness.spec.extra_fds[0]);
+    harness_clear(&harness);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_never_reports_is_killed_and_lost)
+{
+    struct harness harness;
+    char script[32];
+    int ends[2];
+
+    if (harness_mode != HARNESS_PLAIN)
+        return; /* ten seconds that show the same */
+    make_script(script, "#!/bin/sh\nexec sleep 60\n");
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    close(ends[1]);
+    harness_init(&harness, "exit", 0);
+    harness.options.interrupt_fd = ends[0];
+    ck_assert_int_eq(hf_child_set_supervisor_path(script, NULL), 0);
+    harness_run(&harness);
+    ck_assert_int_eq(hf_child_set_supervisor_path(NULL, NULL), 0);
+    ck_assert(harness.output.interrupted);
+    ck_assert(harness.output.report.supervisor_lost);
+    ck_assert(harness_tree_is_gone(&harness, 1000));
+    unlink(script);
+    close(ends[0]);
+    harness_clear(&harness);
+}
+END_TEST
+
+START_TEST(a_control_message_that_is_not_understood_kills_at_once)
+{
+    struct harness harness;
+
+    harness_init(&harness, "ignore-term", 0);
+    harness_start(&harness);
+    ck_assert_int_eq(send(harness.child.control_fd, "nonsense!", 9, MSG_NOSIGNAL), 9);
+    struct hf_child_report report = harness_report(&harness, 10000);
+    ck_assert(report.stop_requested && report.teardown_complete);
+    ck_assert_int_eq(report.term_signal, SIGKILL);
+    harness_clear(&harness);
+}
+END_TEST
+
+START_TEST(the_supervisor_refuses_a_command_line_that_is_not_its_callers)
+{
+    struct harness harness;
+    static const char *const wrong[][7] = {
+        {"", "0", "0", "once", "--", "/bin/true", NULL}, {"", "2", "0", "once", "--", "/bin/true", NULL},
+        {"", "1", "5", "once", "--", "/bin/true", NULL}, {"", "1", "0", "twice", "--", "/bin/true", NULL},
+        {"", "1", "0", "once", "--", NULL, NULL},        {"", NULL, NULL, NULL, NULL, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *argv[7];
+        harness_init(&harness, "x", 0);
+        strcpy(strrchr(harness.probe, '/') + 1, "holdfast-supervise");
+        memcpy(argv, wrong[i], sizeof argv);
+        argv[0] = harness.probe;
+        harness.spec.argv = argv;
+        harness_run(&harness);
+        ck_assert_int_eq(harness.output.report.exit_code, 125);
+        ck_assert_ptr_nonnull(strstr(harness.output.stderr_bytes, "holdfast-supervise: expected VERSION"));
+        harness_clear(&harness);
+    }
+}
+END_TEST
+
 START_TEST(extra_descriptors_reach_the_child_in_order)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "read a <&4; read b <&5; read c <&6; echo $a $b $c", NULL};
@@ -311,12 +403,17 @@ TCase *case_end(void)
     tcase_add_test(tcase, a_cgroup_is_used_exactly_where_it_can_be_had);
     tcase_add_test(tcase, nothing_of_the_callers_leaks_into_the_child);
     tcase_add_test(tcase, a_program_that_cannot_be_executed_did_not_start);
+    tcase_add_test(tcase, a_script_without_interpreter_is_not_handed_to_a_shell);
     tcase_add_test(tcase, a_bare_name_is_looked_up_in_the_path_of_the_childs_environment);
     tcase_add_test(tcase, the_child_has_the_given_environment_and_nothing_else);
     tcase_add_test(tcase, the_child_runs_in_the_given_directory);
     tcase_add_test(tcase, a_specification_that_cannot_be_met_is_an_error_and_leaves_nothing);
     tcase_add_test(tcase, a_missing_supervisor_is_an_error_of_its_own);
     tcase_add_test(tcase, a_foreign_program_in_the_supervisors_place_is_taken_for_a_lost_supervisor);
+    tcase_add_test(tcase, a_report_that_is_not_understood_is_an_error);
+    tcase_add_test(tcase, a_supervisor_that_never_reports_is_killed_and_lost);
+    tcase_add_test(tcase, a_control_message_that_is_not_understood_kills_at_once);
+    tcase_add_test(tcase, the_supervisor_refuses_a_command_line_that_is_not_its_callers);
     tcase_add_test(tcase, extra_descriptors_reach_the_child_in_order);
     tcase_add_test(tcase, runs_leave_no_descriptor_no_zombie_and_no_cgroup);
     tcase_add_test(tcase, a_report_is_read_once);

@@ -1,6 +1,8 @@
 /* What is left when the main child ends, or is made to end, dies: all of it, nothing else, within the deadline. */
 #include "harness.h"
 
+#include "common/process/cgroup.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -221,6 +223,49 @@ START_TEST(unrelated_processes_are_untouched)
 }
 END_TEST
 
+/* Runs a shell script with the directory of our cgroup as $1. Returns false where the tree gets no cgroup. */
+static bool run_in_cgroup(struct harness *harness, const char *script)
+{
+    static char directory[4096];
+    static const char *argv[6];
+
+    harness_init(harness, "x", 0);
+    if (cgroup_find_directory("/proc/self/cgroup", "/proc/self/mountinfo", directory, sizeof directory) < 0)
+        directory[0] = '\0';
+    memcpy(argv, ((const char *[]){"/bin/sh", "-c", script, "sh", directory, NULL}), sizeof argv);
+    harness->spec.argv = argv;
+    harness_run(harness);
+    ck_assert(harness->output.report.teardown_complete);
+    ck_assert(harness_tree_is_gone(harness, 0));
+    return harness->output.report.cgroup_used;
+}
+
+START_TEST(a_process_that_leaves_the_cgroup_dies_with_its_tree)
+{
+    struct harness harness;
+    bool with_cgroup =
+        run_in_cgroup(&harness, "setsid sh -c 'echo 0 >$0/cgroup.procs && echo out && sleep 30' \"$1\" & "
+                                "sleep 0.2");
+    ck_assert_str_eq(harness.output.stdout_bytes, with_cgroup ? "out\n" : "");
+    harness_clear(&harness);
+}
+END_TEST
+
+START_TEST(cgroups_made_by_the_tree_are_removed_with_it)
+{
+    struct harness harness;
+    bool with_cgroup =
+        run_in_cgroup(&harness, "own=$1/$(sed -n 's/^0:://p' /proc/self/cgroup | sed 's,.*/,,') && "
+                                "mkdir -p $own/a/b $own/c && echo 0 >$own/a/b/cgroup.procs && echo $own");
+    if (with_cgroup) {
+        harness.output.stdout_bytes[strcspn(harness.output.stdout_bytes, "\n")] = '\0';
+        ck_assert_ptr_nonnull(strstr(harness.output.stdout_bytes, "/holdfast-tree-"));
+        ck_assert_int_eq(access(harness.output.stdout_bytes, F_OK), -1);
+    }
+    harness_clear(&harness);
+}
+END_TEST
+
 START_TEST(trees_side_by_side_do_not_confuse_each_other)
 {
     enum { TREES = 40 };
@@ -267,6 +312,8 @@ TCase *case_teardown(void)
     tcase_add_test(tcase, waiting_for_descendants_waits_for_all_of_them);
     tcase_add_test(tcase, waiting_for_descendants_ends_with_a_stop);
     tcase_add_test(tcase, unrelated_processes_are_untouched);
+    tcase_add_test(tcase, a_process_that_leaves_the_cgroup_dies_with_its_tree);
+    tcase_add_test(tcase, cgroups_made_by_the_tree_are_removed_with_it);
     tcase_add_test(tcase, trees_side_by_side_do_not_confuse_each_other);
     return tcase;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,61 @@ END_TEST
 START_TEST(descendants_are_found_through_parent_pids_where_children_files_are_missing)
 {
     family_is_stopped_and_killed(false);
+}
+END_TEST
+
+static void *fork_in_thread(void *ready)
+{
+    if (fork() == 0) {
+        sleep(30);
+        _exit(0);
+    }
+    if (write(*(int *)ready, "r", 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+/* The child of a thread that is not the main one; the main thread lives on or has exited. */
+static void child_of_thread_is_found(bool main_thread_exits)
+{
+    int ready[2];
+    char byte;
+
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, fork_in_thread, &ready[1]) != 0)
+            _exit(1);
+        if (main_thread_exits)
+            syscall(SYS_exit, 0); /* of this thread alone */
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    usleep(20000);
+    fresh_tree(true);
+    tree_scan(&tree, 0, tree_now_ms() + 5000);
+    ck_assert_uint_eq(tree.process_count, 2);
+    ck_assert_uint_eq(tree.descendants_seen, 2);
+    ck_assert_uint_eq(tree_survivors(&tree), 2);
+    tree_signal(&tree, SIGKILL);
+    reap_everything();
+    ck_assert_uint_eq(tree_survivors(&tree), 0);
+}
+
+START_TEST(children_of_every_thread_are_found)
+{
+    child_of_thread_is_found(false);
+}
+END_TEST
+
+START_TEST(a_process_whose_main_thread_has_exited_is_alive)
+{
+    child_of_thread_is_found(true);
 }
 END_TEST
 
@@ -296,6 +352,8 @@ int main(void)
     tcase_add_test(tcase, a_cut_stat_line_is_refused);
     tcase_add_test(tcase, descendants_are_found_through_children_files);
     tcase_add_test(tcase, descendants_are_found_through_parent_pids_where_children_files_are_missing);
+    tcase_add_test(tcase, children_of_every_thread_are_found);
+    tcase_add_test(tcase, a_process_whose_main_thread_has_exited_is_alive);
     tcase_add_test(tcase, a_zombie_has_exited_whoever_has_to_reap_it);
     tcase_add_test(tcase, a_process_with_the_same_pid_but_another_start_is_never_signalled);
     tcase_add_test(tcase, forgetting_counts_anew);
