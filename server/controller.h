@@ -151,11 +151,13 @@ size_t hf_controller_quarantine(struct hf_controller *controller, size_t limit, 
 
 size_t hf_controller_live_count(const struct hf_controller *controller);
 
-/* How long the loop's thread was busy in one iteration, over all iterations since the start: an upper bound of its
- * longest callback, and the delay that any other event suffered (server/core/loop_meter.h). */
+/* The loop's thread since the start (server/core/loop_meter.h): how long it was busy in one iteration, which is the
+ * delay that any other event suffered; and how long single callbacks took, about which the promise of 10 ms is. */
 struct hf_loop_load {
     uint64_t iterations;
     uint64_t p50_us, p99_us, max_us;
+    uint64_t callbacks;
+    uint64_t callback_p50_us, callback_p99_us, callback_max_us;
 };
 struct hf_loop_load hf_controller_loop_load(const struct hf_controller *controller);
 

@@ -214,12 +214,17 @@ size_t hf_controller_live_count(const struct hf_controller *controller)
 
 struct hf_loop_load hf_controller_loop_load(const struct hf_controller *controller)
 {
-    struct hf_loop_meter_figures figures = hf_loop_meter_read(controller->meter);
+    struct hf_histogram_figures iterations = hf_histogram_read(&controller->meter->iterations);
+    struct hf_histogram_figures callbacks = hf_histogram_read(&controller->meter->callbacks);
     return (struct hf_loop_load){
-        .iterations = figures.iterations,
-        .p50_us = figures.p50_ns / 1000,
-        .p99_us = figures.p99_ns / 1000,
-        .max_us = figures.max_ns / 1000,
+        .iterations = iterations.count,
+        .p50_us = iterations.p50_ns / 1000,
+        .p99_us = iterations.p99_ns / 1000,
+        .max_us = iterations.max_ns / 1000,
+        .callbacks = callbacks.count,
+        .callback_p50_us = callbacks.p50_ns / 1000,
+        .callback_p99_us = callbacks.p99_ns / 1000,
+        .callback_max_us = callbacks.max_ns / 1000,
     };
 }
 

@@ -4,9 +4,13 @@
  * error.
  */
 #include "server/core/index_internal.h"
+#include "server/core/loop_meter.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* The callbacks of a batch run in one callback of the loop, so that it must not grow without bound. */
+#define MAX_BATCH 16
 
 struct hf_index *hf_index_new(uv_loop_t *loop)
 {
@@ -50,6 +54,7 @@ static void start_batch(struct hf_index *index);
 
 static void on_batch_done(uv_work_t *work, int status)
 {
+    HF_LOOP_CALLBACK(work->loop);
     struct hf_index *index = work->data;
     struct hf_index_job *job = index->in_flight;
     struct hf_error batch_error = index->batch_error;
@@ -69,9 +74,14 @@ static void start_batch(struct hf_index *index)
 {
     if (index->in_flight || !index->waiting)
         return;
+    struct hf_index_job **cut = &index->waiting;
+    for (int i = 0; i < MAX_BATCH && *cut; i++)
+        cut = &(*cut)->next;
     index->in_flight = index->waiting;
-    index->waiting = NULL;
-    index->waiting_tail = &index->waiting;
+    index->waiting = *cut;
+    *cut = NULL;
+    if (!index->waiting)
+        index->waiting_tail = &index->waiting;
     if (uv_queue_work(index->loop, &index->work, perform_batch, on_batch_done) != 0)
         abort(); /* only for invalid arguments */
 }

@@ -1,5 +1,6 @@
 /* Implementation of loop_child.h. */
 #include "server/core/loop_child.h"
+#include "server/core/loop_meter.h"
 
 #include "common/catalog/profile.h"
 #include "common/cleanup.h"
@@ -67,6 +68,7 @@ static void reap(uv_work_t *work)
 
 static void on_reaped(uv_work_t *work, int status)
 {
+    HF_LOOP_CALLBACK(work->loop);
     (void)status;
     finish(work->data);
 }
@@ -121,11 +123,13 @@ static void check_end(struct hf_loop_child *child)
 
 static void on_report_late(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     give_output_end(timer->data);
 }
 
 static void on_reader_join(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     struct hf_loop_child *child = timer->data;
     for (int i = STREAM_STDOUT; i < STREAM_COUNT; i++) {
         uv_read_stop((uv_stream_t *)&child->pipes[i]);
@@ -136,6 +140,7 @@ static void on_reader_join(uv_timer_t *timer)
 
 static void on_control(uv_poll_t *poll, int status, int readable)
 {
+    HF_LOOP_CALLBACK(poll->loop);
     struct hf_loop_child *child = poll->data;
     (void)status;
     (void)readable;
@@ -161,6 +166,7 @@ static void give_scratch(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer
 
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
+    HF_LOOP_CALLBACK(stream->loop);
     struct hf_loop_child *child = stream->data;
     enum stream which = stream == (uv_stream_t *)&child->pipes[STREAM_STDOUT] ? STREAM_STDOUT : STREAM_STDERR;
     if (count == 0)
@@ -214,6 +220,7 @@ static void init_handles(struct hf_loop_child *child)
 
 static void on_spawned(uv_work_t *work, int status)
 {
+    HF_LOOP_CALLBACK(work->loop);
     struct hf_loop_child *child = work->data;
     (void)status;
     child->spawning = false;

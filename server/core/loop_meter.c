@@ -23,12 +23,25 @@ static uint64_t bucket_limit(unsigned bucket)
     return (((uint64_t)8 + bucket % 8 + 1) << (exponent - 3)) - 1;
 }
 
-void hf_loop_meter_add(struct hf_loop_meter *meter, uint64_t busy_ns)
+void hf_histogram_add(struct hf_histogram *histogram, uint64_t span_ns)
 {
-    meter->count++;
-    meter->buckets[bucket_of(busy_ns)]++;
-    if (busy_ns > meter->max_ns)
-        meter->max_ns = busy_ns;
+    histogram->count++;
+    histogram->buckets[bucket_of(span_ns)]++;
+    if (span_ns > histogram->max_ns)
+        histogram->max_ns = span_ns;
+}
+
+struct hf_loop_span hf_loop_span_begin(const uv_loop_t *loop)
+{
+    struct hf_loop_span span = {loop->data, 0};
+    span.began_ns = span.meter ? hf_clock_mono_ns() : 0;
+    return span;
+}
+
+void hf_loop_span_end(const struct hf_loop_span *span)
+{
+    if (span->meter)
+        hf_histogram_add(&span->meter->callbacks, hf_clock_mono_ns() - span->began_ns);
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -39,7 +52,7 @@ static void on_prepare(uv_prepare_t *prepare)
     uint64_t idle_delta_ns = idle_ns - meter->idle_ns;
     uint64_t span_ns = now_ns - meter->iteration_start_ns;
     if (meter->iteration_start_ns)
-        hf_loop_meter_add(meter, span_ns > idle_delta_ns ? span_ns - idle_delta_ns : 0);
+        hf_histogram_add(&meter->iterations, span_ns > idle_delta_ns ? span_ns - idle_delta_ns : 0);
     meter->iteration_start_ns = now_ns;
     meter->idle_ns = idle_ns;
 }
@@ -51,7 +64,7 @@ struct hf_loop_meter *hf_loop_meter_new(uv_loop_t *loop)
         abort();
     uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
     uv_prepare_init(loop, &meter->prepare);
-    meter->prepare.data = meter;
+    meter->prepare.data = loop->data = meter;
     uv_prepare_start(&meter->prepare, on_prepare);
     uv_unref((uv_handle_t *)&meter->prepare);
     return meter;
@@ -64,29 +77,29 @@ static void on_closed(uv_handle_t *handle)
 
 void hf_loop_meter_free(struct hf_loop_meter *meter)
 {
-    if (meter)
-        uv_close((uv_handle_t *)&meter->prepare, on_closed);
+    if (!meter)
+        return;
+    meter->prepare.loop->data = NULL;
+    uv_close((uv_handle_t *)&meter->prepare, on_closed);
 }
 
-static uint64_t quantile(const struct hf_loop_meter *meter, unsigned percent)
+static uint64_t quantile(const struct hf_histogram *histogram, unsigned percent)
 {
-    uint64_t wanted = (meter->count * percent + 99) / 100, seen = 0;
-    for (unsigned i = 0; i < HF_LOOP_METER_BUCKETS; i++) {
-        seen += meter->buckets[i];
-        if (wanted && seen >= wanted) {
-            uint64_t limit = bucket_limit(i);
-            return limit < meter->max_ns ? limit : meter->max_ns;
-        }
+    uint64_t wanted = (histogram->count * percent + 99) / 100, seen = 0;
+    for (unsigned i = 0; wanted && i < HF_LOOP_METER_BUCKETS; i++) {
+        seen += histogram->buckets[i];
+        if (seen >= wanted)
+            return bucket_limit(i) < histogram->max_ns ? bucket_limit(i) : histogram->max_ns;
     }
     return 0;
 }
 
-struct hf_loop_meter_figures hf_loop_meter_read(const struct hf_loop_meter *meter)
+struct hf_histogram_figures hf_histogram_read(const struct hf_histogram *histogram)
 {
-    return (struct hf_loop_meter_figures){
-        .iterations = meter->count,
-        .p50_ns = quantile(meter, 50),
-        .p99_ns = quantile(meter, 99),
-        .max_ns = meter->max_ns,
+    return (struct hf_histogram_figures){
+        .count = histogram->count,
+        .p50_ns = quantile(histogram, 50),
+        .p99_ns = quantile(histogram, 99),
+        .max_ns = histogram->max_ns,
     };
 }

@@ -1,5 +1,6 @@
 /* Implementation of run.h: life cycle, event queue, journal before effects. */
 #include "server/core/run.h"
+#include "server/core/loop_meter.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -113,6 +114,7 @@ static void take(struct hf_run *run)
 
 static void on_journaled(void *context, const struct hf_error *err)
 {
+    HF_LOOP_CALLBACK(((struct hf_run *)context)->controller->loop);
     struct hf_run *run = context;
     run->journaling = false;
     if (err) {
@@ -323,6 +325,7 @@ static void prepare(uv_work_t *work)
 
 static void on_prepared(uv_work_t *work, int status)
 {
+    HF_LOOP_CALLBACK(work->loop);
     struct hf_run *run = work->data;
     (void)status;
     run->work_busy = false;

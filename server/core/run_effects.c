@@ -2,6 +2,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "server/core/environment.h"
+#include "server/core/loop_meter.h"
 #include "server/core/prompt.h"
 #include "server/core/run.h"
 
@@ -26,6 +27,7 @@ void hf_run_refresh_facts(struct hf_run *run)
 
 static void on_timer(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     struct hf_run *run = timer->data;
     hf_run_post(run, HF_CAMPAIGN_EVENT_TIMED_OUT);
 }
@@ -139,6 +141,7 @@ static void start_session(struct hf_run *run)
 
 static void on_action_stored(void *context, const struct hf_error *err)
 {
+    HF_LOOP_CALLBACK(((struct hf_run *)context)->controller->loop);
     struct hf_run *run = context;
     const char *case_id = run->campaign.cases[run->action.case_index].id;
     if (err) {
@@ -173,6 +176,7 @@ static void send_execute(struct hf_run *run)
 
 static void on_observation_stored(void *context, const struct hf_error *err)
 {
+    HF_LOOP_CALLBACK(((struct hf_run *)context)->controller->loop);
     struct hf_run *run = context;
     if (err) {
         hf_run_fail(run, err);
@@ -313,6 +317,7 @@ static void write_documents(uv_work_t *work)
 
 static void on_documents_written(uv_work_t *work, int status)
 {
+    HF_LOOP_CALLBACK(work->loop);
     struct hf_run *run = work->data;
     (void)status;
     run->work_busy = false;

@@ -1,5 +1,6 @@
 /* Implementation of session.h: the machine's events, its effects, deadlines and the owner's commands. */
 #include "server/core/session.h"
+#include "server/core/loop_meter.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -29,6 +30,7 @@ static void refresh_facts(struct hf_session *session)
 
 static void on_deadline(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     struct hf_session *session = timer->data;
     const char *state = hf_sm_state_name(&session->machine);
     if (hf_executor_session_awaits_response(session->machine.state))

@@ -1,5 +1,6 @@
 /* Implementation of strategist.h: the machine, its effects, the built-in strategists and the broker's verdicts. */
 #include "server/core/strategist.h"
+#include "server/core/loop_meter.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -22,6 +23,7 @@ void hf_strategist_fail(struct hf_strategist *strategist, const char *code, cons
 
 static void on_timer(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     struct hf_strategist *strategist = timer->data;
     hf_strategist_fail(strategist, "strategist-timeout", "the strategist did not finish in time (state %s)",
                        hf_sm_state_name(&strategist->machine));
