@@ -79,7 +79,7 @@ END_TEST
 START_TEST(a_fork_bomb_dies_within_the_deadline)
 {
     tree_dies_when_stopped("bomb", 200, 20, 300);
-    tree_dies_when_stopped("bomb", 2000, 20, 500);
+    tree_dies_when_stopped("bomb", 400, 20, 500);
 }
 END_TEST
 
