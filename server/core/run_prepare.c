@@ -15,12 +15,20 @@
 #include <string.h>
 #include <sys/file.h>
 
+/* A file that is not there means a name that the client got wrong; a file that cannot be read is the host's fault. */
+static int name_unknown(const char *field, const char *name, struct hf_error *err)
+{
+    if (!err->code || strcmp(err->code, "storage-missing") != 0)
+        return hf_error_prefix(err, "%s", field);
+    return hf_error_set(err, "storage-missing", 0, field, "there is no %s of the name %s in the catalog", field, name);
+}
+
 static int load_data(struct hf_run *run, struct hf_error *err)
 {
     const struct hf_controller_config *config = &run->controller->config;
     const struct hf_campaign_request *request = &run->record.request;
     if (hf_profile_load(config->profiles_dir, request->profile, &run->profile, err) != 0)
-        return hf_error_prefix(err, "profile");
+        return name_unknown("profile", request->profile, err);
     if (!hf_profile_has_backend(&run->profile, request->backend))
         return hf_error_set(err, "request-invalid", 0, "backend", "backend %s is not one of the profile %s",
                             request->backend, request->profile);
@@ -29,7 +37,7 @@ static int load_data(struct hf_run *run, struct hf_error *err)
     if (!directory)
         return -1;
     if (hf_campaign_load(directory, request->campaign, &run->profile, &run->campaign, err) != 0)
-        return hf_error_prefix(err, "campaign");
+        return name_unknown("campaign", request->campaign, err);
     memcpy(run->record.catalog_sha256, run->campaign.catalog_sha256, sizeof run->record.catalog_sha256);
     return 0;
 }

@@ -23,6 +23,7 @@ struct bench {
     struct hf_campaign_view view;
     struct hf_error error;
     int states, actions, observations; /* progress seen */
+    int cancel_state;                  /* for a test's own use */
     /* Called for each progress event; may be NULL. */
     void (*on_progress)(struct bench *bench, const struct hf_progress *progress);
 };
