@@ -88,9 +88,8 @@ size_t hf_choice_greedy(const struct hf_choice *choice)
 
 size_t hf_choice_random(const struct hf_choice *choice)
 {
+    /* The shuffle is uniform, so its first is; drawing again from the same seed would favour some. */
     size_t indices[HF_CATALOG_MAX_CASES];
-    size_t count = hf_choice_candidates(choice, indices);
-    struct hf_prng prng;
-    hf_prng_init(&prng, (uint64_t)choice->seed + choice->observation_count);
-    return indices[hf_prng_below(&prng, count)];
+    hf_choice_candidates(choice, indices);
+    return indices[0];
 }

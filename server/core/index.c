@@ -197,6 +197,7 @@ static void read_view(sqlite3_stmt *statement, struct hf_campaign_view *view)
 
 static void read_record(sqlite3_stmt *statement, struct hf_quarantine_record *record)
 {
+    *record = (struct hf_quarantine_record){0};
     copy_column(statement, 0, record->target_id, sizeof record->target_id);
     copy_column(statement, 1, record->identity, sizeof record->identity);
     copy_column(statement, 2, record->run_id, sizeof record->run_id);
