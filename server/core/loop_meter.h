@@ -53,6 +53,7 @@ struct hf_loop_span {
 struct hf_loop_span hf_loop_span_begin(const uv_loop_t *loop);
 void hf_loop_span_end(const struct hf_loop_span *span);
 #define HF_LOOP_CALLBACK(loop)                                                                                         \
-    __attribute__((cleanup(hf_loop_span_end))) struct hf_loop_span hf_loop_callback_span = hf_loop_span_begin(loop)
+    __attribute__((cleanup(hf_loop_span_end), unused)) struct hf_loop_span hf_loop_callback_span =                     \
+        hf_loop_span_begin(loop)
 
 #endif
