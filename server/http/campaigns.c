@@ -170,18 +170,28 @@ static void cancel_campaign(struct hf_http_request *request)
         reply_view(request, 202, run_id);
 }
 
+static cJSON *spans_json(uint64_t p50_us, uint64_t p99_us, uint64_t max_us)
+{
+    cJSON *object = hf_json_new_object();
+    hf_json_add_int(object, "p50_us", (int64_t)p50_us);
+    hf_json_add_int(object, "p99_us", (int64_t)p99_us);
+    hf_json_add_int(object, "max_us", (int64_t)max_us);
+    return object;
+}
+
 static void show_health(struct hf_http_request *request)
 {
-    struct hf_loop_load load = hf_controller_loop_load(hf_http_context(request));
+    struct hf_controller *controller = hf_http_context(request);
+    struct hf_loop_load load = hf_controller_loop_load(controller);
     cleanup_json cJSON *object = hf_json_new_object();
-    cJSON *loop = hf_json_add(object, "loop", hf_json_new_object());
-    hf_json_add_int(loop, "callbacks", (int64_t)load.iterations);
-    hf_json_add_int(loop, "p50_us", (int64_t)load.p50_us);
-    hf_json_add_int(loop, "p99_us", (int64_t)load.p99_us);
-    hf_json_add_int(loop, "max_us", (int64_t)load.max_us);
     hf_json_add_string(object, "status", "ok");
     hf_json_add_string(object, "version", HF_VERSION);
-    hf_json_add_int(object, "live_campaigns", (int64_t)hf_controller_live_count(hf_http_context(request)));
+    hf_json_add_int(object, "live_campaigns", (int64_t)hf_controller_live_count(controller));
+    cJSON *loop =
+        hf_json_add(object, "loop", spans_json(load.callback_p50_us, load.callback_p99_us, load.callback_max_us));
+    hf_json_add_int(loop, "callbacks", (int64_t)load.callbacks);
+    cJSON *iterations = hf_json_add(loop, "iterations", spans_json(load.p50_us, load.p99_us, load.max_us));
+    hf_json_add_int(iterations, "count", (int64_t)load.iterations);
     hf_http_reply_json(request, 200, object, NULL);
 }
 

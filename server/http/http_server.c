@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "server/core/loop_meter.h"
 #include "server/http/problem.h"
 
 #include <errno.h>
@@ -394,11 +395,13 @@ static void run_daemon(struct hf_http_server *server)
 
 static void on_timer(uv_timer_t *timer)
 {
+    HF_LOOP_CALLBACK(timer->loop);
     run_daemon(timer->data);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
+    HF_LOOP_CALLBACK(poll->loop);
     (void)status;
     (void)events;
     run_daemon(poll->data);
