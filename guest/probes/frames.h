@@ -166,9 +166,10 @@ static inline unsigned hf_frame_build(const struct hf_frame_cursor *cursor, uint
     return class->length;
 }
 
-/* What arrived, measured against the sequence that was sent. A frame counts once, wherever it comes within a window of
- * HF_FRAME_LOOKAHEAD: Linux may hand a packet socket a frame of a protocol that it knows before an earlier one of a
- * protocol that it does not (net/core/dev.c, __netif_receive_skb_list_core). A frame that comes twice is a wrong one.
+/* What arrived, measured against the sequence that was sent. A frame counts once, wherever it comes up to
+ * HF_FRAME_LOOKAHEAD frames ahead: Linux may hand a packet socket a frame of a protocol that it knows before an earlier
+ * one of a protocol that it does not (net/core/dev.c, __netif_receive_skb_list_core). A frame that comes twice is a
+ * wrong one.
  */
 #define HF_FRAME_LOOKAHEAD 64
 #define HF_FRAME_TOTAL_MAX 4096
@@ -178,7 +179,7 @@ struct hf_frame_tally {
     uint64_t received;              /* frames, right or wrong */
     uint64_t exact;                 /* equal to the last byte to one that had not arrived yet */
     uint64_t reordered;             /* of these, the ones that came after a later one */
-    uint64_t wrong;                 /* equal to none of the window */
+    uint64_t wrong;                 /* equal to none that could still come */
     uint64_t exact_of_class[HF_FRAME_CLASS_COUNT];
     size_t first_wrong_length; /* of the first wrong frame */
     uint64_t highest;          /* position behind the latest that has arrived */
@@ -222,7 +223,7 @@ static inline void hf_frame_tally_take(struct hf_frame_tally *tally, const uint8
 {
     struct hf_frame_cursor candidate = tally->missing;
     tally->received++;
-    for (unsigned i = 0; i < HF_FRAME_LOOKAHEAD && !hf_frame_cursor_at_end(&candidate); i++) {
+    while (!hf_frame_cursor_at_end(&candidate) && candidate.position < tally->highest + HF_FRAME_LOOKAHEAD) {
         if (candidate.classes[candidate.class_index].length == length &&
             !hf_frame_tally_seen(tally, candidate.position) && hf_frame_build(&candidate, tally->scratch) == length &&
             memcmp(frame, tally->scratch, length) == 0) {
