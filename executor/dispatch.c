@@ -82,7 +82,7 @@ static bool oracles_object(void *context)
 static int run_command(struct executor *executor, const struct dispatch_spec *spec, const struct place *place,
                        struct dispatch_result *result, struct hf_error *reason)
 {
-    struct executor_placeholders places;
+    struct executor_placeholders places = {0};
     char timeout[24], out_dir[HF_PATH_SIZE + 8], journal[HF_PATH_SIZE + 128];
     executor_placeholders_fill(executor, &places);
     snprintf(timeout, sizeof timeout, "%llu", (unsigned long long)((spec->timeout_ms + 999) / 1000));

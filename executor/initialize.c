@@ -50,7 +50,7 @@ static int check_vmm_identity(struct preparation *preparation, struct hf_error *
     if (profile->vmm_identity == HF_VMM_DEBIAN_PACKAGE) {
         status = source_identify_package(profile->vmm_source, interrupt_fd, &preparation->vmm, err);
     } else {
-        struct executor_placeholders places;
+        struct executor_placeholders places = {0};
         executor_placeholders_fill(executor, &places);
         cleanup_free char *root = hf_placeholder_expand(profile->vmm_source, &places.values, err);
         status = root ? source_identify_git(root, interrupt_fd, &preparation->vmm, err) : -1;
@@ -80,7 +80,7 @@ static int check_clean(struct preparation *preparation, struct hf_error *err)
 static int check_catalog(struct preparation *preparation, struct hf_error *err)
 {
     struct executor *executor = preparation->executor;
-    struct executor_placeholders places;
+    struct executor_placeholders places = {0};
     executor_placeholders_fill(executor, &places);
     cleanup_free char *campaigns_dir = hf_placeholder_expand(executor->profile.campaigns_dir, &places.values, err);
     if (!campaigns_dir || hf_campaign_load(campaigns_dir, preparation->request->campaign, &executor->profile,
@@ -147,7 +147,7 @@ static int judge_verify(struct preparation *preparation, const struct hf_child_o
 static int run_verify(struct preparation *preparation, struct hf_error *err)
 {
     struct executor *executor = preparation->executor;
-    struct executor_placeholders places;
+    struct executor_placeholders places = {0};
     executor_placeholders_fill(executor, &places);
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     cleanup_close int stdout_fd = openat(executor->run_dirfd, "verify.stdout.log", flags, 0600);
@@ -185,7 +185,7 @@ static int run_verify(struct preparation *preparation, struct hf_error *err)
 static int check_artifacts(struct preparation *preparation, struct hf_error *err)
 {
     struct executor *executor = preparation->executor;
-    struct executor_placeholders places;
+    struct executor_placeholders places = {0};
     executor_placeholders_fill(executor, &places);
     const bool packaged = executor->profile.vmm_identity == HF_VMM_DEBIAN_PACKAGE;
     const struct provenance_context context = {.profile = &executor->profile,

@@ -4,10 +4,10 @@
 #include "common/cleanup.h"
 #include "common/durable.h"
 #include "common/json_shape.h"
+#include "executor/proc_stat.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,38 +59,19 @@ int pid_journal_read(int dirfd, struct pid_journal *journal, struct hf_error *er
         return 0;
     unsigned number = 0;
     int status = text ? 0 : -1;
-    for (const char *at = text; status == 0 && at < text + length;) {
-        const char *newline = memchr(at, '\n', (size_t)(text + length - at));
+    for (const char *at = text, *end = text ? text + length : NULL; status == 0 && at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
         number++;
         if (newline)
             status = read_line(journal, at, (size_t)(newline - at), &why);
         else
             status = hf_error_set(&why, "pid-journal-invalid", 0, "", "the last line is unfinished");
-        at = newline ? newline + 1 : NULL;
+        at = newline ? newline + 1 : end;
     }
     if (status == 0)
         return 0;
     return hf_error_set(err, "pid-journal-invalid", why.saved_errno, why.field, "pid journal, line %u: %.800s", number,
                         why.message);
-}
-
-/* State letter and start time (clock ticks after boot; proc(5) fields 3 and 22). 1 read, 0 no such process, -1
- * unreadable. */
-static int read_stat(pid_t pid, char *state, uint64_t *start_ticks)
-{
-    char path[48], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (length <= 0)
-        return errno == ENOENT || errno == ESRCH ? 0 : -1;
-    text[length] = '\0';
-    const char *fields = strrchr(text, ')');
-    if (!fields ||
-        sscanf(fields + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-               state, start_ticks) != 2)
-        return -1;
-    return 1;
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -102,16 +83,18 @@ static uint64_t clock_ns(clockid_t clock)
 
 bool pid_journal_is_alive(pid_t pid, uint64_t recorded_at_ns)
 {
-    char state;
-    uint64_t start_ticks;
-    int known = read_stat(pid, &state, &start_ticks);
-    if (known == 0)
+    struct proc_stat stat;
+    switch (proc_stat_read(pid, &stat)) {
+    case PROC_STAT_GONE:
         return kill(pid, 0) == 0 || errno != ESRCH; /* /proc may be mounted with hidepid */
-    if (known < 0)
+    case PROC_STAT_UNREADABLE:
         return true;
-    if (state == 'Z' || state == 'X')
+    case PROC_STAT_READ:
+        break;
+    }
+    if (stat.state == 'Z' || stat.state == 'X')
         return false;
-    uint64_t start_boot_ns = start_ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+    uint64_t start_boot_ns = stat.start_ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
     uint64_t age_ns = clock_ns(CLOCK_BOOTTIME) - start_boot_ns;
     uint64_t start_wall_ns = clock_ns(CLOCK_REALTIME) - age_ns;
     return start_wall_ns <= recorded_at_ns + START_TIME_TOLERANCE_NS;

@@ -62,7 +62,7 @@ static bool no_ipv6(int error)
 int network_canary_open(struct network_canary *canary, struct hf_error *err)
 {
     for (int attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
-        struct sockaddr_in bound;
+        struct sockaddr_in bound = {0};
         socklen_t length = sizeof bound;
         canary->fds[0] = listen_on(AF_INET, 0);
         if (canary->fds[0] < 0 || getsockname(canary->fds[0], (struct sockaddr *)&bound, &length) != 0)
@@ -107,10 +107,10 @@ static void count(struct network_canary *canary, const char *peer, network_canar
 /* One connection: 1 counted, 0 queue empty, -1 the listener failed. */
 static int accept_one(struct network_canary *canary, int listener, network_canary_seen seen, void *context)
 {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     socklen_t length = sizeof peer;
     char text[NETWORK_CANARY_PEER_SIZE] = "[unknown]:0";
-    int fd;
+    int fd = -1;
     do
         fd = accept4(listener, (struct sockaddr *)&peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     while (fd < 0 && errno == EINTR);

@@ -2,9 +2,9 @@
 #include "executor/watchdog/usage.h"
 
 #include "common/cleanup.h"
+#include "executor/proc_stat.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,23 +21,13 @@ static ssize_t read_proc(const char *path, char *out, size_t size)
     return length;
 }
 
-/* Ticks of one process: its own (proc(5) fields 14, 15) unless only_reaped, and those of the children it waited for
- * (16, 17). The name in parentheses may hold anything, so fields are counted from the last ')'. */
+/* Ticks of one process and of the children that it waited for; of the executor itself only the latter. */
 static uint64_t process_ticks(pid_t pid, bool only_reaped)
 {
-    char path[48], text[PROC_TEXT];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_proc(path, text, sizeof text) <= 0)
+    struct proc_stat stat;
+    if (proc_stat_read(pid, &stat) != PROC_STAT_READ)
         return 0;
-    const char *fields = strrchr(text, ')');
-    uint64_t own_user, own_system;
-    int64_t reaped_user, reaped_system;
-    if (!fields ||
-        sscanf(fields + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64,
-               &own_user, &own_system, &reaped_user, &reaped_system) != 4)
-        return 0;
-    uint64_t ticks = (uint64_t)reaped_user + (uint64_t)reaped_system;
-    return only_reaped ? ticks : ticks + own_user + own_system;
+    return stat.child_ticks + (only_reaped ? 0 : stat.cpu_ticks);
 }
 
 /* Appends the children of every thread of pid. */

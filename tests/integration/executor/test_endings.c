@@ -8,7 +8,6 @@
 #include "tests/integration/executor/target.h"
 
 #include <check.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,7 +65,8 @@ static void wait_until_signals_are_handled(void)
         ck_assert_uint_lt(hf_clock_mono_ms(), deadline_ms);
         cleanup_file FILE *status = fopen(path, "re");
         while (status && fgets(line, sizeof line, status))
-            sscanf(line, "SigBlk: %" SCNx64, &blocked);
+            if (strncmp(line, "SigBlk:", 7) == 0)
+                blocked = strtoull(line + 7, NULL, 16);
     }
 }
 

@@ -331,7 +331,8 @@ START_TEST(a_report_of_exactly_1_mib_is_read_and_one_byte_more_is_refused)
     struct inventory inventory;
     cleanup_free char *text = malloc(INVENTORY_MAX_REPORT_BYTES + 1);
     memset(text, ' ', INVENTORY_MAX_REPORT_BYTES + 1);
-    memcpy(text, "{}", 2);
+    text[0] = '{';
+    text[1] = '}';
     put("outcome.json", text, INVENTORY_MAX_REPORT_BYTES);
     inventory_take(dirfd_of_test, REQUIRED, 1, &inventory);
     ck_assert(inventory.acceptable);
