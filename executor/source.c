@@ -135,9 +135,9 @@ int source_identify_git(const char *root, int interrupt_fd, struct source_identi
     query.argv = status_argv;
     if (status != 0 || ask(&query, &output, err) != 0)
         return -1;
-    identity->dirty = output.stdout_total > 0;
     identity->status_lines =
         source_status_lines(output.stdout_bytes, output.stdout_length, output.stdout_total > output.stdout_length);
+    identity->dirty = cJSON_GetArraySize(identity->status_lines) > 0;
     hf_child_output_clear(&output);
     return 0;
 }
