@@ -187,6 +187,8 @@ static void on_output_end(void *context)
     if (hf_executor_session_awaits_response(session->machine.state))
         hf_session_fail(session, "executor-lost", "the executor closed its output instead of answering %s",
                         hf_operation_name(session->request.operation));
+    else if (session->machine.state == HF_EXECUTOR_SESSION_STATE_READY)
+        hf_session_fail(session, "executor-lost", "the executor closed its output between two requests");
     hf_session_feed(session, HF_EXECUTOR_SESSION_EVENT_TRANSPORT_CLOSED);
 }
 
@@ -194,6 +196,23 @@ static void on_diagnostics(void *context, const char *bytes, size_t length)
 {
     struct hf_session *session = context;
     hf_bounded_log_write(session->log, bytes, length);
+}
+
+/* Says how the process ended when that was not in order; a reason that is known already stays. */
+static enum hf_executor_session_exit judge_exit(struct hf_session *session, const struct hf_child_report *report)
+{
+    if (report->supervisor_lost)
+        hf_session_fail(session, "executor-lost",
+                        "the supervisor of the executor was killed; its processes may be alive");
+    else if (!report->teardown_complete)
+        hf_session_fail(session, "executor-lost", "%u processes of the executor could not be ended", report->survivors);
+    else if (!report->exited)
+        hf_session_fail(session, "executor-lost", "the executor was ended by signal %d", report->term_signal);
+    else if (report->exit_code != 0)
+        hf_session_fail(session, "executor-lost", "the executor exited with status %d", report->exit_code);
+    else
+        return HF_EXECUTOR_SESSION_EXIT_ZERO;
+    return report->teardown_complete ? HF_EXECUTOR_SESSION_EXIT_NONZERO : HF_EXECUTOR_SESSION_EXIT_UNREAPED;
 }
 
 static void on_exited(void *context, const struct hf_child_report *report)
@@ -207,12 +226,7 @@ static void on_exited(void *context, const struct hf_child_report *report)
         hf_session_feed(session, HF_EXECUTOR_SESSION_EVENT_SPAWN_FAILED);
         return;
     }
-    if (!report->teardown_complete)
-        session->facts.exit = HF_EXECUTOR_SESSION_EXIT_UNREAPED;
-    else if (report->exited && report->exit_code == 0)
-        session->facts.exit = HF_EXECUTOR_SESSION_EXIT_ZERO;
-    else
-        session->facts.exit = HF_EXECUTOR_SESSION_EXIT_NONZERO;
+    session->facts.exit = judge_exit(session, report);
     hf_session_feed(session, HF_EXECUTOR_SESSION_EVENT_PROCESS_ENDED);
 }
 
@@ -249,8 +263,10 @@ struct hf_session *hf_session_new(struct hf_session_options *options)
     return session;
 }
 
+/* An answer has tens of kilobytes; a thousand sessions that wait for the next one shall not hold the last. */
 void hf_session_execute(struct hf_session *session, int sequence, const char *case_id, int timeout_seconds)
 {
+    hf_session_forget_response(session);
     session->next = (struct hf_request){
         .operation = HF_OP_EXECUTE,
         .timeout_seconds = timeout_seconds,
@@ -264,6 +280,7 @@ void hf_session_execute(struct hf_session *session, int sequence, const char *ca
 
 void hf_session_finalize(struct hf_session *session, int timeout_seconds)
 {
+    hf_session_forget_response(session);
     session->next = (struct hf_request){.operation = HF_OP_FINALIZE, .timeout_seconds = timeout_seconds};
     memcpy(session->next.run_id, session->initialize.run_id, sizeof session->next.run_id);
     session->times.finalize_ms = (uint64_t)timeout_seconds * 1000 + session->grace_ms;
@@ -336,10 +353,7 @@ static void on_part_closed(void *context)
         return;
     void (*freed)(void *context_of_owner) = session->freed;
     void *freed_context = session->freed_context;
-    if (session->response) {
-        hf_response_clear(session->response);
-        free(session->response);
-    }
+    hf_session_forget_response(session);
     free(session->line.bytes);
     free(session->answer_text);
     free(session);

@@ -56,6 +56,7 @@ void hf_session_fail(struct hf_session *session, const char *code, const char *f
     __attribute__((format(printf, 3, 4)));
 
 /* session_wire.c */
+void hf_session_forget_response(struct hf_session *session);
 void hf_session_send(struct hf_session *session, const struct hf_request *request);
 void hf_session_take_output(struct hf_session *session, const char *bytes, size_t length);
 #endif

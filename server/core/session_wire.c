@@ -76,12 +76,17 @@ static enum hf_executor_session_answer classify(struct hf_session *session, cons
     return refused ? HF_EXECUTOR_SESSION_ANSWER_ERROR : HF_EXECUTOR_SESSION_ANSWER_OK;
 }
 
+void hf_session_forget_response(struct hf_session *session)
+{
+    if (!session->response)
+        return;
+    hf_response_clear(session->response);
+    free(STEAL_PTR(session->response));
+}
+
 static void keep_answer(struct hf_session *session, struct hf_response *response)
 {
-    if (session->response) {
-        hf_response_clear(session->response);
-        free(session->response);
-    }
+    hf_session_forget_response(session);
     session->response = response;
     session->response_wall_ms = hf_clock_wall_ms();
     free(session->answer_text);
