@@ -289,6 +289,7 @@ void hf_session_finalize(struct hf_session *session, int timeout_seconds)
 
 void hf_session_shutdown(struct hf_session *session)
 {
+    hf_session_forget_response(session);
     hf_session_feed(session, HF_EXECUTOR_SESSION_EVENT_SHUTDOWN);
 }
 

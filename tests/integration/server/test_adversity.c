@@ -183,6 +183,30 @@ START_TEST(a_line_that_nobody_asked_for_ends_the_session)
 }
 END_TEST
 
+START_TEST(a_lost_session_says_how_it_ended)
+{
+    static const struct {
+        const char *behaviours, *sentence;
+    } ends[] = {
+        {"unwell:shutdown", "exited with status 5"},
+        {"silent:execute", "did not answer execute in time"},
+        {"close:execute", "closed its output instead of answering execute"},
+        {"sequence:execute", "was refused"},
+        {"refuse:initialize", "verify command ended with 3"},
+        {"error:finalize", "refused finalize: RuntimeError: as asked for"},
+        {"unclean:finalize", "did not boot and stop cleanly: availability-failure"},
+        {"oracle:finalize", "the watchdog stopped sampling"},
+        {"category:execute:test-failure", "ended as test-failure: as asked for?[31m"},
+        {"violation:execute", "violation evidence"},
+    };
+    bench_open(&bench, ends[_i].behaviours);
+    ck_assert(bench_start_controller(&bench));
+    bench_run(&bench);
+    ck_assert_msg(strstr(bench.error.message, ends[_i].sentence) != NULL, "%s", bench.error.message);
+    bench_close(&bench);
+}
+END_TEST
+
 START_TEST(a_target_of_the_register_is_refused_at_the_next_initialize)
 {
     bench_open(&bench, "reused,vanish:execute");
@@ -247,6 +271,7 @@ int main(void)
     tcase_add_test(tests, a_flood_of_diagnosis_is_kept_bounded);
     tcase_add_test(tests, a_daemon_of_the_wrapper_does_not_outlive_the_session);
     tcase_add_test(tests, a_line_that_nobody_asked_for_ends_the_session);
+    tcase_add_loop_test(tests, a_lost_session_says_how_it_ended, 0, 10);
     tcase_add_test(tests, a_target_of_the_register_is_refused_at_the_next_initialize);
     tcase_add_test(tests, guest_bytes_reach_no_summary_and_no_error);
     tcase_add_test(tests, only_listed_variables_reach_the_executor);
