@@ -276,13 +276,34 @@ static int sweep_unstarted(int runs_fd, int dirfd, const char *run_id, struct hf
                         run_id);
 }
 
+/* Opens and locks the directory of a run whose controller is dead. 0 with *dirfd -1: there is none, the run is alive in
+ * another process or its start was refused there meanwhile. A new run is made and locked under a shared lock on the
+ * parent (run_prepare.c), so none is seen in between. */
+static int claim_dead_run(int runs_fd, const char *run_id, int *dirfd, struct hf_error *err)
+{
+    if (flock(runs_fd, LOCK_EX) != 0)
+        return hf_error_set(err, "storage-failed", errno, NULL, "cannot lock the directory of the runs");
+    struct hf_error open_error = {0};
+    *dirfd = hf_dir_open(runs_fd, run_id, false, &open_error);
+    bool alive = *dirfd >= 0 && flock(*dirfd, LOCK_EX | LOCK_NB) != 0;
+    flock(runs_fd, LOCK_UN);
+    if (alive) {
+        close(*dirfd);
+        *dirfd = -1;
+    }
+    if (*dirfd >= 0 || alive || strcmp(open_error.code, "storage-missing") == 0)
+        return 0;
+    *err = open_error;
+    return -1;
+}
+
 static int recover_directory(struct hf_controller *controller, int runs_fd, const char *run_id, struct hf_error *err)
 {
-    cleanup_close int dirfd = hf_dir_open(runs_fd, run_id, false, err);
-    if (dirfd < 0)
+    cleanup_close int dirfd = -1;
+    if (claim_dead_run(runs_fd, run_id, &dirfd, err) != 0)
         return -1;
-    if (flock(dirfd, LOCK_EX | LOCK_NB) != 0)
-        return 0; /* alive in another process */
+    if (dirfd < 0)
+        return 0;
     if (hf_document_sweep(dirfd, err) != 0)
         return -1;
     if (has_file(dirfd, "target-quarantine.json") && restore_target(controller, dirfd, err) != 0)

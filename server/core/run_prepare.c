@@ -63,9 +63,6 @@ static void read_identity(struct hf_run *run)
 
 static int fill_directory(struct hf_run *run, struct hf_error *err)
 {
-    /* Held until the run is over: tells recovery of another controller process that this run is alive. */
-    if (flock(run->dirfd, LOCK_EX | LOCK_NB) != 0)
-        return hf_error_set(err, "storage-failed", errno, NULL, "cannot lock the new run directory");
     if (hf_run_reserve_make(run->dirfd, err) != 0)
         return -1;
     if (run->strategist_program) {
@@ -78,16 +75,29 @@ static int fill_directory(struct hf_run *run, struct hf_error *err)
     return hf_document_write(run->dirfd, "metadata.json", metadata, length, err);
 }
 
+/* Makes the directory and locks it, which tells recovery of another controller process that this run is alive. The
+ * shared lock on the parent closes the moment between the two: recovery looks for the dead under an exclusive one. */
+static int make_locked(struct hf_run *run, int runs_fd, struct hf_error *err)
+{
+    if (flock(runs_fd, LOCK_SH) != 0)
+        return hf_error_set(err, "storage-failed", errno, NULL, "cannot lock the directory of the runs");
+    run->dirfd = hf_dir_open(runs_fd, run->record.run_id, true, err);
+    int locked = run->dirfd < 0 ? -1 : flock(run->dirfd, LOCK_EX | LOCK_NB);
+    if (run->dirfd >= 0 && locked != 0)
+        hf_error_set(err, "storage-failed", errno, NULL, "cannot lock the new run directory");
+    flock(runs_fd, LOCK_UN);
+    return locked;
+}
+
 static int make_directory(struct hf_run *run, struct hf_error *err)
 {
     cleanup_close int runs_fd = hf_dir_open(AT_FDCWD, run->controller->config.runs_dir, false, err);
     if (runs_fd < 0)
         return -1;
-    run->dirfd = hf_dir_open(runs_fd, run->record.run_id, true, err);
+    if (make_locked(run, runs_fd, err) == 0 && fill_directory(run, err) == 0)
+        return 0;
     if (run->dirfd < 0)
         return -1;
-    if (fill_directory(run, err) == 0)
-        return 0;
     unlinkat(run->dirfd, "copilot", AT_REMOVEDIR);
     hf_run_reserve_release(run->dirfd);
     unlinkat(run->dirfd, "metadata.json", 0);
