@@ -297,6 +297,27 @@ static int claim_dead_run(int runs_fd, const char *run_id, int *dirfd, struct hf
     return -1;
 }
 
+/* Temporaries of interrupted document writes: in the run directory, copilot/ and copilot/NNN-LABEL/. */
+static int sweep_temporaries(int dirfd, int levels_below, struct hf_error *err)
+{
+    if (hf_document_sweep(dirfd, err) != 0)
+        return -1;
+    cleanup_close int stream_fd = levels_below > 0 ? openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    cleanup_dir DIR *stream = stream_fd < 0 ? NULL : fdopendir(stream_fd);
+    if (!stream)
+        return levels_below == 0 ? 0
+                                 : hf_error_set(err, "storage-failed", errno, NULL, "cannot list the run directory");
+    (void)STEAL_FD(stream_fd); /* the stream closes it */
+    int failed = 0;
+    for (const struct dirent *entry = readdir(stream); entry && !failed; entry = readdir(stream)) {
+        if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+            continue;
+        cleanup_close int subdirfd = hf_dir_open(dirfd, entry->d_name, false, err);
+        failed = subdirfd < 0 || sweep_temporaries(subdirfd, levels_below - 1, err) != 0;
+    }
+    return failed ? -1 : 0;
+}
+
 static int recover_directory(struct hf_controller *controller, int runs_fd, const char *run_id, struct hf_error *err)
 {
     cleanup_close int dirfd = -1;
@@ -304,7 +325,7 @@ static int recover_directory(struct hf_controller *controller, int runs_fd, cons
         return -1;
     if (dirfd < 0)
         return 0;
-    if (hf_document_sweep(dirfd, err) != 0)
+    if (sweep_temporaries(dirfd, 2, err) != 0)
         return -1;
     if (has_file(dirfd, "target-quarantine.json") && restore_target(controller, dirfd, err) != 0)
         return -1;

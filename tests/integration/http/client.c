@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -60,26 +61,38 @@ static void exec_server(const struct server_under_test *server, int output)
     _exit(127);
 }
 
-void server_start(struct server_under_test *server)
+/* Returns the reading end of its stdout. */
+static int spawn(struct server_under_test *server)
 {
     int pipe_fds[2];
-    ck_assert_int_eq(pipe(pipe_fds), 0);
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
     server->pid = fork();
     ck_assert_int_ge(server->pid, 0);
     if (server->pid == 0)
         exec_server(server, pipe_fds[1]);
     close(pipe_fds[1]);
+    return pipe_fds[0];
+}
+
+void server_spawn(struct server_under_test *server)
+{
+    close(spawn(server));
+}
+
+void server_start(struct server_under_test *server)
+{
+    int output = spawn(server);
     char line[256] = "";
     size_t used = 0;
-    struct pollfd ready = {.fd = pipe_fds[0], .events = POLLIN};
+    struct pollfd ready = {.fd = output, .events = POLLIN};
     while (!strchr(line, '\n') && used < sizeof line - 1) {
         ck_assert_msg(poll(&ready, 1, START_TIMEOUT_MS) == 1, "holdfastd did not say that it listens");
-        ssize_t count = read(pipe_fds[0], line + used, sizeof line - 1 - used);
+        ssize_t count = read(output, line + used, sizeof line - 1 - used);
         ck_assert_msg(count > 0, "holdfastd ended before it listened");
         used += (size_t)count;
         line[used] = '\0';
     }
-    close(pipe_fds[0]);
+    close(output);
     ck_assert_msg(sscanf(line, "holdfastd listens on port %u", &server->port) == 1, "unexpected: %s", line);
 }
 
@@ -172,11 +185,16 @@ bool client_read(int fd, int timeout_ms, struct reply *reply)
     return used >= wanted;
 }
 
-static struct reply exchange(const struct server_under_test *server, const char *request, size_t length)
+static int begin(const struct server_under_test *server, const char *request, size_t length)
 {
-    struct reply reply;
     int fd = client_connect(server);
     client_send(fd, request, length);
+    return fd;
+}
+
+static struct reply finish(int fd)
+{
+    struct reply reply;
     client_read(fd, REPLY_TIMEOUT_MS, &reply);
     close(fd);
     return reply;
@@ -187,10 +205,10 @@ struct reply client_get(const struct server_under_test *server, const char *path
     char request[4096];
     int length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n\r\n",
                           path, server->port);
-    return exchange(server, request, (size_t)length);
+    return finish(begin(server, request, (size_t)length));
 }
 
-struct reply client_post(const struct server_under_test *server, const char *path, const char *body)
+int client_post_begin(const struct server_under_test *server, const char *path, const char *body)
 {
     size_t body_length = body ? strlen(body) : 0;
     char *request = malloc(body_length + 1024);
@@ -198,7 +216,12 @@ struct reply client_post(const struct server_under_test *server, const char *pat
                           "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: application/json\r\n"
                           "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
                           path, server->port, body_length, body ? body : "");
-    struct reply reply = exchange(server, request, (size_t)length);
+    int fd = begin(server, request, (size_t)length);
     free(request);
-    return reply;
+    return fd;
+}
+
+struct reply client_post(const struct server_under_test *server, const char *path, const char *body)
+{
+    return finish(client_post_begin(server, path, body));
 }

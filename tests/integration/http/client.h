@@ -23,6 +23,8 @@ void server_prepare(struct server_under_test *server);
 /* Configures an executor named "fake" that behaves as the scripted executor's list says; before server_start(). */
 void server_add_fake_executor(struct server_under_test *server, const char *behaviours);
 void server_start(struct server_under_test *server);
+/* Starts it and returns without waiting for anything. */
+void server_spawn(struct server_under_test *server);
 /* Sends a signal, waits, and returns the wait status. */
 int server_end(struct server_under_test *server, int signal_number);
 void server_remove(struct server_under_test *server); /* deletes the directory */
@@ -40,6 +42,8 @@ void client_send(int fd, const char *bytes, size_t length);
 /* Reads one response; false when the peer closed first or `timeout_ms` passed. */
 bool client_read(int fd, int timeout_ms, struct reply *reply);
 
+/* Sends one request on a connection of its own and returns that connection: client_read() gets the answer. */
+int client_post_begin(const struct server_under_test *server, const char *path, const char *body);
 /* One request on a connection of its own. `body` may be NULL. */
 struct reply client_get(const struct server_under_test *server, const char *path);
 struct reply client_post(const struct server_under_test *server, const char *path, const char *body);

@@ -232,6 +232,8 @@ static bool misbehave(const char *line, size_t length)
     const char *argument;
     if (asked("late", &argument))
         pause_ms(atol(argument));
+    if (asked("jitter", &argument)) /* up to so many milliseconds, each time anew */
+        pause_ms(random() % (atol(argument) + 1));
     if (asked("vanish", NULL))
         exit(0);
     if (asked("killed", NULL))
@@ -345,6 +347,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     behaviours = argv[1];
+    srandom((unsigned)getpid());
     if (asked("deaf", NULL))
         signal(SIGTERM, SIG_IGN);
     if (asked("daemon", NULL))
