@@ -3,7 +3,7 @@
  * share of time, and does it come back after it was taken offline? Progress is measured until a goal is reached or a
  * generous deadline passes, so that a loaded host makes the probe slower, not wrong.
  *
- * Arguments: "processors" (how many there must be), "churn" (offline/online rounds).
+ * Arguments: "processors" (how many there must be), "churn" (offline/online rounds), "deadline_ms" (for any one goal).
  */
 #include "guest/init/file.h"
 #include "guest/probes/probes.h"
@@ -23,12 +23,11 @@
 #include <unistd.h>
 
 #define MAX_PROCESSORS   8
-#define GOAL_TICKS       25    /* local timer interrupts per processor and window */
-#define GOAL_EXPIRATIONS 25    /* of a 2 ms timer that a pinned thread waits for */
-#define GOAL_CALLS       20    /* function-call interrupts per processor */
-#define GOAL_WAKEUPS     20    /* wake-ups of a pinned thread from each other processor */
-#define DEADLINE_MS      20000 /* for any one goal */
-#define STARVED_RATIO    20    /* the slowest processor must do at least 1/20 of the fastest's work */
+#define GOAL_TICKS       20 /* local timer interrupts per processor and window */
+#define GOAL_EXPIRATIONS 20 /* of a 2 ms timer that a pinned thread waits for */
+#define GOAL_CALLS       10 /* function-call interrupts per processor */
+#define GOAL_WAKEUPS     10 /* wake-ups of a pinned thread from each other processor */
+#define STARVED_RATIO    20 /* the slowest processor must do at least 1/20 of the fastest's work */
 
 struct processor {
     unsigned number;
@@ -42,6 +41,7 @@ struct processor {
 
 struct smp {
     struct hf_probe *probe;
+    uint64_t deadline_ms;
     unsigned count;
     struct processor processors[MAX_PROCESSORS];
 };
@@ -129,10 +129,18 @@ static bool start_all(struct smp *smp, void *(*run)(void *))
     return started == smp->count;
 }
 
+static long futex(atomic_int *word, int operation, int value)
+{
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
 static void join_all(struct smp *smp)
 {
-    for (unsigned i = 0; i < smp->count; i++)
+    for (unsigned i = 0; i < smp->count; i++) {
         atomic_store(&smp->processors[i].stop, true);
+        atomic_store(&smp->processors[i].turn, 1); /* for those that sleep until it is their turn */
+        futex(&smp->processors[i].turn, FUTEX_WAKE, 1);
+    }
     for (unsigned i = 0; i < smp->count; i++)
         pthread_join(smp->processors[i].thread, NULL);
 }
@@ -153,7 +161,7 @@ static void spread(const struct smp *smp, unsigned long *least, unsigned long *m
 /* Timer progress on each processor and no starvation, while every processor is busy. */
 static void check_timers(struct smp *smp, const char *ticks_name, const char *timer_name, const char *share_name)
 {
-    uint64_t before[MAX_PROCESSORS], after[MAX_PROCESSORS], give_up = now_ms() + DEADLINE_MS;
+    uint64_t before[MAX_PROCESSORS], after[MAX_PROCESSORS], give_up = now_ms() + smp->deadline_ms;
     unsigned long ticks = 0, least = 0, most = 0, expirations = 0;
     bool counted = read_interrupts("LOC", before), started = start_all(smp, busy_with_timer);
     do {
@@ -174,20 +182,15 @@ static void check_timers(struct smp *smp, const char *ticks_name, const char *ti
 
 /* --- inter-processor interrupts --- */
 
-static long futex(atomic_int *word, int operation, int value, const struct timespec *timeout)
-{
-    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
-}
-
-/* Sleeps on its processor until another one wakes it, which takes an interrupt from there to here. */
+/* Sleeps on its processor until another one wakes it, which takes an interrupt from there to here. There is no timeout:
+ * a wake-up that is lost stays lost. */
 static void *answer_turns(void *context)
 {
     struct processor *self = context;
-    const struct timespec nap = {0, 50000000};
     pin_to(self->number);
     while (!atomic_load(&self->stop)) {
         if (atomic_load(&self->turn) == 0) {
-            futex(&self->turn, FUTEX_WAIT, 0, &nap);
+            futex(&self->turn, FUTEX_WAIT, 0);
             continue;
         }
         atomic_fetch_add(&self->answers, 1);
@@ -198,12 +201,12 @@ static void *answer_turns(void *context)
 
 /* From the processor this thread is pinned to, wakes the thread of `other` and waits for its answer. The deadline is
  * that of one wake-up: on a busy host all of them together may take long, but each is answered. */
-static bool wake_once(struct processor *other)
+static bool wake_once(struct processor *other, uint64_t deadline_ms)
 {
-    uint64_t give_up = now_ms() + DEADLINE_MS;
+    uint64_t give_up = now_ms() + deadline_ms;
     unsigned long answers = atomic_load(&other->answers);
     atomic_store(&other->turn, 1);
-    futex(&other->turn, FUTEX_WAKE, 1, NULL);
+    futex(&other->turn, FUTEX_WAKE, 1);
     while (atomic_load(&other->answers) == answers) {
         if (now_ms() >= give_up)
             return false;
@@ -219,7 +222,7 @@ static bool wake_all_pairs(struct smp *smp)
         pin_to(from);
         for (unsigned to = 0; to < smp->count; to++)
             for (unsigned i = 0; to != from && i < GOAL_WAKEUPS; i++)
-                if (!wake_once(&smp->processors[to]))
+                if (!wake_once(&smp->processors[to], smp->deadline_ms))
                     return false;
     }
     return true;
@@ -237,7 +240,7 @@ static void *spin(void *context)
 /* membarrier(2) interrupts every processor that runs a thread of this process: here, each of them in turn. */
 static unsigned long call_all(struct smp *smp)
 {
-    uint64_t before[MAX_PROCESSORS], after[MAX_PROCESSORS], give_up = now_ms() + DEADLINE_MS;
+    uint64_t before[MAX_PROCESSORS], after[MAX_PROCESSORS], give_up = now_ms() + smp->deadline_ms;
     unsigned long calls = 0;
     bool usable = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
                   read_interrupts("CAL", before) && start_all(smp, spin);
@@ -328,16 +331,18 @@ static void check_topology(struct smp *smp)
 static int smp_lapic(struct hf_probe *probe)
 {
     static struct smp smp;
-    int64_t processors, churn;
+    int64_t processors, churn, deadline_ms;
     uint64_t counts[MAX_PROCESSORS];
     if (hf_probe_arg_int(probe, "processors", 2, MAX_PROCESSORS, &processors) ||
-        hf_probe_arg_int(probe, "churn", 1, 16, &churn))
+        hf_probe_arg_int(probe, "churn", 1, 16, &churn) ||
+        hf_probe_arg_int(probe, "deadline_ms", 1000, 3600000, &deadline_ms))
         return -1;
     if (!read_interrupts("LOC", counts) || !read_interrupts("CAL", counts))
         return hf_probe_cannot_run(probe, "/proc/interrupts has no rows LOC and CAL");
     if (access("/sys/devices/system/cpu/cpu1/online", W_OK) != 0)
         return hf_probe_cannot_run(probe, "processors cannot be taken offline: %s", strerror(errno));
     smp.probe = probe;
+    smp.deadline_ms = (uint64_t)deadline_ms;
     smp.count = (unsigned)processors;
     check_topology(&smp);
     if (sysconf(_SC_NPROCESSORS_ONLN) != processors)
