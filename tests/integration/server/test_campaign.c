@@ -113,6 +113,14 @@ START_TEST(every_document_of_a_run_is_there)
 }
 END_TEST
 
+START_TEST(an_external_executor_has_to_be_clean)
+{
+    bench_run(&bench);
+    cleanup_free char *seen = bench_seen_log(&bench);
+    ck_assert_ptr_nonnull(strstr(seen, "\"require_clean\":true"));
+}
+END_TEST
+
 START_TEST(the_manifest_names_the_actions_as_they_are)
 {
     char digest[HF_SHA256_HEX_SIZE];
@@ -331,6 +339,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, an_action_budget_is_kept);
     tcase_add_test(tests, a_time_budget_leaves_the_reserve_for_the_finalization);
     tcase_add_test(tests, every_document_of_a_run_is_there);
+    tcase_add_test(tests, an_external_executor_has_to_be_clean);
     tcase_add_test(tests, the_manifest_names_the_actions_as_they_are);
     tcase_add_test(tests, an_anomaly_says_why_it_was_not_minimized);
     tcase_add_test(tests, a_cancelled_campaign_finalizes_its_executor);
