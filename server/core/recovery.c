@@ -165,8 +165,7 @@ static bool is_sealed(const struct hf_recovered *run, const cJSON *summary)
     const char *category = hf_json_get_string(summary, "category");
     const char *run_id = hf_json_get_string(summary, "run_id");
     return category && hf_json_get_string(summary, "status") && run_id && strcmp(run_id, run->record.run_id) == 0 &&
-           (state == HF_CAMPAIGN_STATE_SUMMARIZING || state == HF_CAMPAIGN_STATE_RETRYING ||
-            state == HF_CAMPAIGN_STATE_OVERDUE);
+           state == HF_CAMPAIGN_STATE_SUMMARIZING;
 }
 
 /* The controller ended in the middle of this run. */
