@@ -11,7 +11,7 @@ function(hf_guest_program name)
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE HF_VERSION="${PROJECT_VERSION}")
   target_compile_options(${name} PRIVATE ${HF_WARNING_FLAGS} -O2 -g0 -fno-pie -fno-common
     -ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=.)
-  target_link_options(${name} PRIVATE -static -no-pie -s -Wl,--build-id=none -Wl,-z,noexecstack)
+  target_link_options(${name} PRIVATE -static -s -Wl,--build-id=none -Wl,-z,noexecstack)
   if(P_FREESTANDING)
     target_compile_options(${name} PRIVATE -ffreestanding -fno-stack-protector -fcf-protection=none)
     target_link_options(${name} PRIVATE -nostdlib)
