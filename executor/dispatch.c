@@ -52,7 +52,7 @@ static int create_place(const struct executor *executor, const char *directory, 
     return place->stderr_fd < 0 ? -1 : 0;
 }
 
-/* Before: everything that must hold for anything to be started. The planting of the canary is the first sample. */
+/* Before: everything that must hold for anything to be started (I2). The planting of the canary is the first sample. */
 static int clear_to_dispatch(struct executor *executor, const struct dispatch_spec *spec, struct place *place,
                              struct dispatch_result *result, struct hf_error *reason, struct hf_error *err)
 {
@@ -70,13 +70,6 @@ static int clear_to_dispatch(struct executor *executor, const struct dispatch_sp
     result->facts.violated = oracles_violated(oracles);
     result->facts.oracle_lost = oracles->lost[0] != '\0';
     return status;
-}
-
-static bool oracles_object(void *context)
-{
-    struct oracles *oracles = context;
-    oracles_listen(oracles);
-    return oracles_violated(oracles) || oracles->lost[0] != '\0';
 }
 
 static int run_command(struct executor *executor, const struct dispatch_spec *spec, const struct place *place,

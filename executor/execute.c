@@ -65,6 +65,7 @@ static uint64_t repetition_timeout_ms(const struct action *action)
     return own_ms < left_ms ? own_ms : left_ms;
 }
 
+/* The only way of guest bytes off the target: base64 of what dispatch.c kept, at most HF_PROTOCOL_MAX_OUTPUT (I7). */
 static void fill_streams(const struct dispatch_result *result, struct hf_execute_response *response)
 {
     const struct hf_child_output *output = &result->output;

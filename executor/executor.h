@@ -33,7 +33,7 @@ struct executor {
 /* Fills `values` for command templates; the strings live in `storage`. */
 struct executor_placeholders {
     struct hf_placeholders values;
-    char memory_mib[16], phase_timeout[16], timeout[16], seed[24];
+    char memory_mib[16], phase_timeout[16], seed[24];
 };
 void executor_placeholders_fill(const struct executor *executor, struct executor_placeholders *placeholders);
 

@@ -1,6 +1,6 @@
 /*
- * The `initialize` step: a fixed list of checks in a fixed order, refused at the first that fails, so that nothing is
- * started on a target that is not exactly what the controller expects. Declared in executor.h.
+ * The `initialize` step: a fixed list of checks in a fixed order, refused at the first that fails (I10), so that
+ * nothing is started on a target that is not exactly what the controller expects. Declared in executor.h.
  */
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -115,13 +115,6 @@ static int start_oracles(struct preparation *preparation, struct hf_error *err)
     return oracles_start(&executor->oracles, &options, err);
 }
 
-static bool oracles_object(void *context)
-{
-    struct oracles *oracles = context;
-    oracles_listen(oracles);
-    return oracles_violated(oracles) || oracles->lost[0] != '\0';
-}
-
 static int judge_verify(struct preparation *preparation, const struct hf_child_output *output, struct hf_error *err)
 {
     const struct hf_child_report *report = &output->report;
@@ -129,6 +122,10 @@ static int judge_verify(struct preparation *preparation, const struct hf_child_o
     hf_error_quote(output->stderr_bytes, output->stderr_length, said);
     if (output->interrupted)
         return hf_error_set(err, "interrupted", 0, "", "interrupted while the verify command ran");
+    if (output->stopped_by_poll)
+        return hf_error_set(err, "oracle-unavailable", 0, "",
+                            "the verify command was stopped because the oracles spoke up (%s)",
+                            preparation->executor->oracles.lost[0] ? preparation->executor->oracles.lost : "violation");
     if (!report->started)
         return hf_error_set(err, "verify-failed", report->start_errno, "",
                             "the verify command could not be started: %s", strerror(report->start_errno));
@@ -265,6 +262,17 @@ static int check_backend(struct preparation *preparation, struct hf_error *err)
     return 0;
 }
 
+/* Evidence outranks whatever else ended the preparation: under any other error type the controller would take the
+ * target for merely refused and use it again (I3). */
+static void tell_violation(struct executor *executor, struct hf_error *err)
+{
+    oracles_listen(&executor->oracles);
+    if (!oracles_violated(&executor->oracles) || strcmp(err->code, "interrupted") == 0)
+        return;
+    hf_error_prefix(err, "the oracles have evidence of a violation");
+    err->code = "policy-violation";
+}
+
 int executor_initialize(struct executor *executor, const struct hf_request *request, struct hf_response *response,
                         struct hf_error *err)
 {
@@ -279,6 +287,8 @@ int executor_initialize(struct executor *executor, const struct hf_request *requ
         status = STEPS[i](&preparation, err);
     if (status == 0)
         fill_response(&preparation);
+    else
+        tell_violation(executor, err);
     source_identity_clear(&preparation.source);
     source_identity_clear(&preparation.vmm);
     if (status != 0 || !response->initialize.passed)

@@ -18,7 +18,7 @@
 #define INVENTORY_MAX_DEPTH        16
 
 struct inventory {
-    cJSON *reports;              /* array of {path, sha256, size, teardown}; owned */
+    cJSON *reports;              /* array of {path, sha256, size, teardowns, teardown_complete}; owned */
     bool teardown_complete;      /* no `teardown` in any report has a field that is not true */
     bool acceptable;             /* every bound kept, every report well-formed, every required name present */
     struct hf_error first_fault; /* why not acceptable, or which teardown field is false */

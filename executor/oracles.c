@@ -106,6 +106,13 @@ void oracles_listen(struct oracles *oracles)
     }
 }
 
+bool oracles_object(void *context)
+{
+    struct oracles *oracles = context;
+    oracles_listen(oracles);
+    return oracles_violated(oracles) || oracles->lost[0] != '\0';
+}
+
 /* Waits for the answer to `sequence` (SEQUENCE_UNASKED: for the first word). */
 static int await(struct oracles *oracles, uint32_t sequence, uint64_t deadline_ms, int interrupt_fd,
                  struct hf_error *err)

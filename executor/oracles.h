@@ -52,6 +52,10 @@ void oracles_listen(struct oracles *oracles);
 
 bool oracles_violated(const struct oracles *oracles);
 
+/* The `poll` of hf_child_run() with the oracles as its context: true ends the command, because there is evidence or no
+ * witness any more. */
+bool oracles_object(void *oracles);
+
 /* Last sample, orderly end, then the process tree is gone whatever it did. Safe when never started, and twice. */
 void oracles_close(struct oracles *oracles);
 

@@ -1,4 +1,5 @@
-/* The watchdog's loop; see watchdog.h. One thread, one poll(2), nothing that could wait for anybody. */
+/* The watchdog's loop; see watchdog.h. One thread and one poll(2); it waits for nobody but, with an answer, for the
+ * executor that asked. */
 #include "executor/watchdog/watchdog.h"
 
 #include "common/cleanup.h"
@@ -63,8 +64,8 @@ void watchdog_clear(struct watchdog *watchdog)
     close(watchdog->control_fd);
 }
 
-/* Never blocks: an executor that does not read is busy or gone, and both show elsewhere. A full socket loses only an
- * unasked state; the next one carries the same sticky evidence. */
+/* An answer has to arrive: the executor that asked reads until it has it, or is gone, which ends the wait. An unasked
+ * state never waits; a full socket loses it, and the next one carries the same sticky evidence. */
 static void tell(struct watchdog *watchdog, uint32_t sequence, bool closed)
 {
     struct watchdog_state state = {

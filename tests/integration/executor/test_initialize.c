@@ -156,6 +156,21 @@ START_TEST(a_state_directory_that_others_may_write_to_is_refused)
 }
 END_TEST
 
+/* Refused for the evidence, so that the controller quarantines the target, and not for a verify that failed. */
+START_TEST(a_violation_during_verify_is_told_as_one)
+{
+    char *line;
+    size_t length;
+    target_write(target.control_dir, "state", target.state_dir);
+    target_write(target.control_dir, "verify", "writes-canary");
+    target_start(&target);
+    expect_refusal("policy-violation", "oracles have evidence");
+    line = hf_json_canonical(response.document, &length);
+    ck_assert(hf_response_has_violation_evidence(line, length));
+    free(line);
+}
+END_TEST
+
 START_TEST(a_failed_verify_is_refused_with_what_it_said)
 {
     target_write(target.control_dir, "verify", "fails");
@@ -267,6 +282,7 @@ int main(void)
     tcase_add_test(tcase, an_unknown_campaign_is_refused);
     tcase_add_test(tcase, a_backend_that_the_profile_has_not_is_refused);
     tcase_add_test(tcase, a_state_directory_that_others_may_write_to_is_refused);
+    tcase_add_test(tcase, a_violation_during_verify_is_told_as_one);
     tcase_add_test(tcase, a_failed_verify_is_refused_with_what_it_said);
     tcase_add_loop_test(tcase, an_artifact_or_provenance_that_is_not_right_is_refused_before_any_vm, 0,
                         sizeof SPOILED / sizeof SPOILED[0]);
