@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "common/durable.h"
 #include "common/json_shape.h"
-#include "executor/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,15 +84,11 @@ static uint64_t clock_ns(clockid_t clock)
 bool pid_journal_is_alive(pid_t pid, uint64_t recorded_at_ns)
 {
     struct proc_stat stat;
-    switch (proc_stat_read(pid, &stat)) {
-    case PROC_STAT_GONE:
-        return kill(pid, 0) == 0 || errno != ESRCH; /* /proc may be mounted with hidepid */
-    case PROC_STAT_UNREADABLE:
-        return true;
-    case PROC_STAT_READ:
-        break;
+    if (proc_stat_read(pid, 0, &stat) != 0) {
+        bool gone = errno == ENOENT || errno == ESRCH;
+        return !gone || kill(pid, 0) == 0 || errno != ESRCH; /* /proc may be mounted with hidepid */
     }
-    if (stat.state == 'Z' || stat.state == 'X')
+    if (proc_stat_has_exited(&stat))
         return false;
     uint64_t start_boot_ns = stat.start_ticks * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
     uint64_t age_ns = clock_ns(CLOCK_BOOTTIME) - start_boot_ns;

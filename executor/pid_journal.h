@@ -26,9 +26,9 @@ struct pid_journal {
  * unfinished last line is malformed. Code "pid-journal-invalid". What was read before the fault stays in *journal. */
 int pid_journal_read(int dirfd, struct pid_journal *journal, struct hf_error *err);
 
-/* Finds those still alive. A zombie has exited. A process whose state cannot be read counts as alive. A process that
- * started after its pid was recorded is another one that was given the same number; a time of recording outside the run
- * proves nothing, and then any process with that number counts. */
+/* Finds those still alive. A zombie has exited, unless other threads of it run. A process whose state cannot be read
+ * counts as alive. A process that started after its pid was recorded is another one that was given the same number; a
+ * time of recording outside the run proves nothing, and then any process with that number counts. */
 void pid_journal_find_live(struct pid_journal *journal, uint64_t run_started_wall_ns);
 
 /* Alive in the above sense; visible for tests. */

@@ -2,7 +2,7 @@
  * cgroup v2 of one process tree (cgroup.h). Libc only; holds no state of its own.
  */
 #include "common/process/cgroup.h"
-#include "common/process/tree.h"
+#include "common/process/proc_stat.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -69,12 +69,37 @@ static int directory_in_mount(const char *line, const char *path, char *out, siz
     return length > 0 && (size_t)length < out_size ? 0 : -1;
 }
 
+/* Reads at most size-1 bytes and adds a NUL. Returns the length, or -1 with errno. */
+static ssize_t read_file(const char *path, char *buffer, size_t size)
+{
+    size_t length = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    while (length < size - 1) {
+        ssize_t got = read(fd, buffer + length, size - 1 - length);
+        if (got < 0) {
+            int saved_errno = errno;
+            close(fd);
+            errno = saved_errno;
+            return -1;
+        }
+        if (got == 0)
+            break;
+        length += (size_t)got;
+    }
+    close(fd);
+    buffer[length] = '\0';
+    return (ssize_t)length;
+}
+
 /* Our path in the v2 hierarchy: the one numbered 0 without controllers; hybrid hosts list v1 hierarchies around it. */
 static int read_own_path(const char *cgroup_file, char *out, size_t out_size)
 {
     char text[4096];
 
-    if (tree_read_file(cgroup_file, text, sizeof text) < 0)
+    if (read_file(cgroup_file, text, sizeof text) < 0)
         return -1;
     const char *line = text;
     while (line && strncmp(line, "0::/", 4) != 0) {
@@ -135,9 +160,9 @@ static int open_own_directory(void)
 
 static int format_name(struct cgroup *cgroup, pid_t supervisor_pid)
 {
-    struct tree_stat stat;
+    struct proc_stat stat;
 
-    if (tree_read_stat(supervisor_pid, 0, &stat) < 0)
+    if (proc_stat_read(supervisor_pid, 0, &stat) < 0)
         return -1;
     snprintf(cgroup->name, sizeof cgroup->name, NAME_PREFIX "%d-%llu", (int)supervisor_pid,
              (unsigned long long)stat.start_ticks);

@@ -61,7 +61,7 @@ struct hf_child_report {
     int term_signal;        /* 1..64, 0 when exited */
     bool stop_requested;    /* hf_child_stop() was called or the control socket closed before the child ended */
     bool supervisor_lost;   /* the supervisor itself died: the main child and, if there was one, the cgroup were killed,
-                               but   nothing is known about the tree; teardown_complete is false */
+                               but nothing is known about the tree; teardown_complete is false */
     bool teardown_complete; /* every descendant was seen dead and reaped within the deadline */
     bool cgroup_used;       /* the tree ran in a cgroup v2 of its own */
     uint32_t descendants_killed; /* processes found alive in teardown, main child not counted */

@@ -2,6 +2,7 @@
  * Descendants from /proc (tree.h). Part of holdfast-supervise: libc only, no allocation, single-threaded.
  */
 #include "common/process/tree.h"
+#include "common/process/proc_stat.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -22,63 +23,6 @@ uint64_t tree_now_ms(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-ssize_t tree_read_file(const char *path, char *buffer, size_t size)
-{
-    size_t length = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return -1;
-    while (length < size - 1) {
-        ssize_t got = read(fd, buffer + length, size - 1 - length);
-        if (got < 0) {
-            int saved_errno = errno;
-            close(fd);
-            errno = saved_errno;
-            return -1;
-        }
-        if (got == 0)
-            break;
-        length += (size_t)got;
-    }
-    close(fd);
-    buffer[length] = '\0';
-    return (ssize_t)length;
-}
-
-int tree_parse_stat(const char *text, struct tree_stat *out)
-{
-    /* "pid (comm) state ppid ..." where comm may contain spaces and parentheses: only the last ')' ends it. */
-    const char *cursor = strrchr(text, ')');
-    char state;
-    int parent_pid;
-    long threads;
-    unsigned long long start_ticks;
-
-    if (!cursor || sscanf(cursor + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-                          &state, &parent_pid, &threads, &start_ticks) != 4)
-        return -1;
-    *out = (struct tree_stat){.state = state, .parent_pid = parent_pid, .threads = threads, .start_ticks = start_ticks};
-    return 0;
-}
-
-int tree_read_stat(pid_t pid, pid_t tid, struct tree_stat *out)
-{
-    char path[64], text[1024];
-
-    if (tid == 0)
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    else
-        snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    if (tree_read_file(path, text, sizeof text) < 0)
-        return -1;
-    if (tree_parse_stat(text, out) < 0) {
-        errno = EPROTO;
-        return -1;
-    }
-    return 0;
 }
 
 static bool is_gone_errno(int number)
@@ -131,12 +75,12 @@ static uint32_t *find_slot(struct tree *tree, pid_t pid, uint64_t start_ticks)
 /* Signals exactly this process, or nobody when its pid has passed on to another. */
 static void signal_process(pid_t pid, uint64_t start_ticks, int signal_number)
 {
-    struct tree_stat stat;
+    struct proc_stat stat;
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (pidfd < 0)
         return;
-    if (tree_read_stat(pid, 0, &stat) == 0 && stat.start_ticks == start_ticks)
+    if (proc_stat_read(pid, 0, &stat) == 0 && stat.start_ticks == start_ticks)
         syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0);
     close(pidfd);
 }
@@ -149,21 +93,15 @@ static void mark_gone(struct tree *tree, struct tree_process *process)
 }
 
 /* True when `stat`, read just now from pid's file, proves that pid is a child of the parent that we know. */
-static bool is_child_of(const struct tree *tree, const struct tree_stat *stat, pid_t parent_pid,
+static bool is_child_of(const struct tree *tree, const struct proc_stat *stat, pid_t parent_pid,
                         uint64_t parent_start_ticks)
 {
-    struct tree_stat parent;
+    struct proc_stat parent;
 
     if (stat->parent_pid == tree->root_pid)
         return true;
-    return stat->parent_pid == parent_pid && tree_read_stat(parent_pid, 0, &parent) == 0 &&
+    return stat->parent_pid == parent_pid && proc_stat_read(parent_pid, 0, &parent) == 0 &&
            parent.start_ticks == parent_start_ticks;
-}
-
-/* A leader that has exited is a zombie too while other threads of its process run. */
-static bool has_exited(const struct tree_stat *stat)
-{
-    return stat->state == 'X' || (stat->state == 'Z' && stat->threads <= 1);
 }
 
 /* One system call instead of four: a tree can leave tens of thousands of zombies to us, the root. */
@@ -177,13 +115,13 @@ static bool is_own_zombie(pid_t pid)
 /* A pid that was listed as a child: proves it, records it, stops it and queues it for this scan. */
 static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t parent_start_ticks)
 {
-    struct tree_stat stat;
+    struct proc_stat stat;
 
     if (parent_pid == tree->root_pid && is_own_zombie(pid)) {
         tree->own_zombies++;
         return;
     }
-    if (tree_read_stat(pid, 0, &stat) < 0) {
+    if (proc_stat_read(pid, 0, &stat) < 0) {
         tree->unreadable += !is_gone_errno(errno);
         tree->moved = true;
         return;
@@ -195,7 +133,7 @@ static void consider(struct tree *tree, pid_t pid, pid_t parent_pid, uint64_t pa
     uint32_t *slot = find_slot(tree, pid, stat.start_ticks);
     if (*slot == 0) {
         tree->moved = true;
-        tree->descendants_seen += pid != tree->main_pid && !has_exited(&stat);
+        tree->descendants_seen += pid != tree->main_pid && !proc_stat_has_exited(&stat);
         if (tree->signal_number != 0) /* at once: it may be about to fork */
             signal_process(pid, stat.start_ticks, tree->signal_number);
         if (tree->process_count == TREE_MAX_PROCESSES) {
@@ -270,13 +208,13 @@ static int walk_threads(struct tree *tree, pid_t pid, uint64_t start_ticks, stru
     if (!directory)
         return -1;
     for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        struct tree_stat stat;
+        struct proc_stat stat;
         pid_t tid = entry_pid(entry->d_name);
         if (tid == 0)
             continue;
         if (!summary) {
             consider_children_file(tree, pid, start_ticks, tid);
-        } else if (tree_read_stat(pid, tid, &stat) == 0) {
+        } else if (proc_stat_read(pid, tid, &stat) == 0) {
             bool alive = stat.state != 'Z' && stat.state != 'X';
             summary->alive += alive;
             summary->running += alive && stat.state != 'T' && stat.state != 't';
@@ -306,7 +244,7 @@ static void consider_children(struct tree *tree, pid_t pid, uint64_t start_ticks
 static void visit(struct tree *tree, struct tree_process *process)
 {
     struct thread_summary summary = {0};
-    struct tree_stat stat;
+    struct proc_stat stat;
 
     if (walk_threads(tree, process->pid, process->start_ticks, &summary) < 0) {
         if (is_gone_errno(errno)) {
@@ -316,7 +254,7 @@ static void visit(struct tree *tree, struct tree_process *process)
         }
         return;
     }
-    if (tree_read_stat(process->pid, 0, &stat) < 0 || stat.start_ticks != process->start_ticks || summary.alive == 0) {
+    if (proc_stat_read(process->pid, 0, &stat) < 0 || stat.start_ticks != process->start_ticks || summary.alive == 0) {
         mark_gone(tree, process);
         return;
     }
@@ -340,9 +278,9 @@ static void read_links(struct tree *tree)
         return;
     }
     for (const struct dirent *entry = readdir(directory); entry; entry = readdir(directory)) {
-        struct tree_stat stat;
+        struct proc_stat stat;
         pid_t pid = entry_pid(entry->d_name);
-        if (pid == 0 || tree_read_stat(pid, 0, &stat) < 0)
+        if (pid == 0 || proc_stat_read(pid, 0, &stat) < 0)
             continue;
         if (tree->link_count == TREE_MAX_PROCESSES) {
             tree->moved = true;
@@ -397,12 +335,12 @@ uint32_t tree_survivors(struct tree *tree)
     for (uint32_t i = 0; i < tree->process_count; i++) {
         const struct tree_process *process = &tree->processes[i];
         struct thread_summary summary = {0};
-        struct tree_stat stat;
+        struct proc_stat stat;
         if (process->gone)
             continue;
         if (walk_threads(tree, process->pid, process->start_ticks, &summary) < 0)
             survivors += !is_gone_errno(errno);
-        else if (tree_read_stat(process->pid, 0, &stat) == 0 && stat.start_ticks == process->start_ticks)
+        else if (proc_stat_read(process->pid, 0, &stat) == 0 && stat.start_ticks == process->start_ticks)
             survivors += summary.alive > 0;
     }
     return survivors;

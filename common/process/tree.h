@@ -19,13 +19,6 @@
 #define TREE_HASH_SLOTS    65536
 #define TREE_LISTING_BYTES 524288 /* the children of one thread, as text */
 
-struct tree_stat {
-    char state; /* R S D T t Z X ... */
-    pid_t parent_pid;
-    long threads;         /* of the process, its leader included even when that has exited */
-    uint64_t start_ticks; /* since boot */
-};
-
 struct tree_process {
     pid_t pid;
     uint32_t round; /* last scan that saw it */
@@ -66,9 +59,8 @@ void tree_init(struct tree *tree, pid_t root_pid, pid_t main_pid);
 
 /* Forgets every process, so that those still alive are found and counted anew. */
 void tree_forget(struct tree *tree);
-/* Walks the whole tree once. signal_number SIGSTOP stops every process
- * that is not, 0 only looks. Returns true when the walk saw every process stopped and nothing that the previous walk
- * had not seen: then nothing can fork any more. */
+/* Walks the whole tree once. signal_number SIGSTOP stops every process that is not, 0 only looks. Returns true when the
+ * walk saw every process stopped and nothing that the previous walk had not seen: then nothing can fork any more. */
 bool tree_scan(struct tree *tree, int signal_number, uint64_t deadline_ms);
 /* Sends a signal to every process that is known to be alive. */
 void tree_signal(const struct tree *tree, int signal_number);
@@ -76,11 +68,5 @@ void tree_signal(const struct tree *tree, int signal_number);
 uint32_t tree_survivors(struct tree *tree);
 
 uint64_t tree_now_ms(void);
-/* Reads at most size-1 bytes and adds a NUL. Returns the length, or -1 with errno. */
-ssize_t tree_read_file(const char *path, char *buffer, size_t size);
-/* /proc/<pid>/stat, or that of one thread when tid is not 0. Returns 0, or -1 with errno. */
-int tree_read_stat(pid_t pid, pid_t tid, struct tree_stat *out);
-/* Parses the text of a stat file; the command name in it is hostile. Returns 0 or -1. */
-int tree_parse_stat(const char *text, struct tree_stat *out);
 
 #endif

@@ -2,7 +2,7 @@
 #include "executor/watchdog/usage.h"
 
 #include "common/cleanup.h"
-#include "executor/proc_stat.h"
+#include "common/process/proc_stat.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static ssize_t read_proc(const char *path, char *out, size_t size)
 static uint64_t process_ticks(pid_t pid, bool only_reaped)
 {
     struct proc_stat stat;
-    if (proc_stat_read(pid, &stat) != PROC_STAT_READ)
+    if (proc_stat_read(pid, 0, &stat) != 0)
         return 0;
     return stat.child_ticks + (only_reaped ? 0 : stat.cpu_ticks);
 }

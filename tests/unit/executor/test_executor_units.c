@@ -1,6 +1,7 @@
 /* The executor's parts that need no process: verdict, pid journal, inventory, status lines, environment. */
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "common/process/proc_stat.h"
 #include "executor/environment.h"
 #include "executor/inventory.h"
 #include "executor/pid_journal.h"
@@ -9,11 +10,13 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -217,6 +220,32 @@ START_TEST(a_running_process_is_alive_and_a_zombie_is_not)
     siginfo_t info;
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
     ck_assert(!pid_journal_is_alive(pid, wall_ns()));
+    waitpid(pid, NULL, 0);
+    ck_assert(!pid_journal_is_alive(pid, wall_ns()));
+}
+END_TEST
+
+static void *wait_for_ever(void *argument)
+{
+    for (;;)
+        pause();
+    return argument;
+}
+
+START_TEST(a_process_whose_leader_has_exited_is_alive_while_a_thread_of_it_runs)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0)
+            _exit(1);
+        syscall(SYS_exit, 0); /* of the leader alone */
+    }
+    struct proc_stat stat = {0};
+    while (stat.state != 'Z')
+        ck_assert_int_eq(proc_stat_read(pid, 0, &stat), 0);
+    ck_assert(pid_journal_is_alive(pid, wall_ns()));
+    kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     ck_assert(!pid_journal_is_alive(pid, wall_ns()));
 }
@@ -454,6 +483,7 @@ int main(void)
     suite_add_tcase(suite, files);
     TCase *rest = tcase_create("processes, lines, environment");
     tcase_add_test(rest, a_running_process_is_alive_and_a_zombie_is_not);
+    tcase_add_test(rest, a_process_whose_leader_has_exited_is_alive_while_a_thread_of_it_runs);
     tcase_add_test(rest, a_process_that_started_after_the_record_is_another_one);
     tcase_add_test(rest, a_time_of_recording_outside_the_run_excuses_nothing);
     tcase_add_test(rest, status_lines_are_bounded_in_number_length_and_bytes);

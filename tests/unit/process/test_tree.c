@@ -1,5 +1,6 @@
 /* Promises of common/process/tree.h and of the parsers of cgroup.h, inside this (sanitized) program. */
 #include "common/process/cgroup.h"
+#include "common/process/proc_stat.h"
 #include "common/process/tree.h"
 
 #include <check.h>
@@ -26,13 +27,13 @@ static void fresh_tree(bool use_children)
 
 START_TEST(a_stat_line_is_parsed_whatever_the_command_is_called)
 {
-    struct tree_stat stat;
+    struct proc_stat stat;
     const char *rest = " T 42 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456789012 0 0";
     const char *names[] = {"(sh)", "(a) R 1 1)", "()", "(((", "( ) Z 7 \n (x)"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char text[256];
         snprintf(text, sizeof text, "7 %s%s%s", names[i], strchr(names[i], ')') ? "" : ")", rest);
-        ck_assert_int_eq(tree_parse_stat(text, &stat), 0);
+        ck_assert_int_eq(proc_stat_parse(text, &stat), 0);
         ck_assert_int_eq(stat.state, 'T');
         ck_assert_int_eq(stat.parent_pid, 42);
         ck_assert_uint_eq(stat.start_ticks, 123456789012);
@@ -42,11 +43,11 @@ END_TEST
 
 START_TEST(a_cut_stat_line_is_refused)
 {
-    struct tree_stat stat;
-    ck_assert_int_eq(tree_parse_stat("", &stat), -1);
-    ck_assert_int_eq(tree_parse_stat("7 (sh", &stat), -1);
-    ck_assert_int_eq(tree_parse_stat("7 (sh) R", &stat), -1);
-    ck_assert_int_eq(tree_parse_stat("7 (sh) R 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0", &stat), -1);
+    struct proc_stat stat;
+    ck_assert_int_eq(proc_stat_parse("", &stat), -1);
+    ck_assert_int_eq(proc_stat_parse("7 (sh", &stat), -1);
+    ck_assert_int_eq(proc_stat_parse("7 (sh) R", &stat), -1);
+    ck_assert_int_eq(proc_stat_parse("7 (sh) R 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0", &stat), -1);
 }
 END_TEST
 
@@ -93,8 +94,8 @@ static void family_is_stopped_and_killed(bool use_children)
     ck_assert(quiet);
     ck_assert_uint_eq(tree.process_count, 2 * COUNT);
     for (uint32_t i = 0; i < tree.process_count; i++) {
-        struct tree_stat stat;
-        ck_assert_int_eq(tree_read_stat(tree.processes[i].pid, 0, &stat), 0);
+        struct proc_stat stat;
+        ck_assert_int_eq(proc_stat_read(tree.processes[i].pid, 0, &stat), 0);
         ck_assert_int_eq(stat.state, 'T');
     }
     ck_assert_uint_eq(tree_survivors(&tree), 2 * COUNT);
