@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 int hf_run_reserve_make(int dirfd, struct hf_error *err)
 {
@@ -16,8 +17,9 @@ int hf_run_reserve_make(int dirfd, struct hf_error *err)
     if (failed == 0 || failed == EOPNOTSUPP || failed == EINVAL)
         return 0;
     return hf_error_set(err, "storage-failed", failed, NULL,
-                        "cannot reserve %d bytes in the run directory; free space on the disk that holds the runs",
-                        HF_RUN_RESERVE_BYTES);
+                        "cannot reserve %d bytes in the run directory: %s; free space on the disk that holds the runs, "
+                        "or repair it",
+                        HF_RUN_RESERVE_BYTES, strerrordesc_np(failed));
 }
 
 void hf_run_reserve_release(int dirfd)

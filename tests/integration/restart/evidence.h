@@ -22,6 +22,11 @@ struct evidence {
  * observation and each execute that an executor saw has its line in actions.jsonl; an interrupted run that had a
  * session has its target in the register; no reserve, no temporary. */
 void evidence_check(struct evidence *evidence);
+/* The parts of it that hold of any run that has ended, however it ended: both summaries agree and say this. */
+void evidence_expect_summaries(const struct evidence *evidence, const char *run_id, const char *status,
+                               const char *category);
+/* I1 of every run: for each observation and for each execute that an executor saw. */
+void evidence_expect_actions(const struct evidence *evidence);
 /* True when the run has a directory (which evidence_check() then looks at). */
 bool evidence_has_run(const struct evidence *evidence, const char *run_id);
 /* Category in the public summary of a run; the buffer is overwritten by the next call. */

@@ -3,8 +3,8 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "tests/integration/restart/must.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ void left_overs_note_supervisors(pid_t controller)
 {
     char stat[1024];
     cleanup_dir DIR *processes = opendir("/proc");
-    ck_assert_ptr_nonnull(processes);
+    must(processes != NULL, "cannot read a directory: %s", strerror(errno));
     for (const struct dirent *entry = readdir(processes); entry; entry = readdir(processes)) {
         int parent;
         if (atoi(entry->d_name) <= 0 || read_process_file(entry->d_name, "stat", stat, sizeof stat) <= 0)
@@ -52,7 +52,7 @@ static pid_t find_process(const char *directory, pid_t spared)
 {
     char text[4096];
     cleanup_dir DIR *processes = opendir("/proc");
-    ck_assert_ptr_nonnull(processes);
+    must(processes != NULL, "cannot read a directory: %s", strerror(errno));
     for (const struct dirent *entry = readdir(processes); entry; entry = readdir(processes)) {
         pid_t pid = atoi(entry->d_name);
         if (pid <= 0 || pid == spared)
@@ -73,7 +73,7 @@ void left_overs_expect_no_process(const char *directory, pid_t spared)
         usleep(POLL_INTERVAL_US);
     snprintf(pid, sizeof pid, "%d", (int)found);
     read_process_file(pid, "cmdline", command, sizeof command);
-    ck_assert_msg(found == 0, "process %s (%s) outlived its controller", pid, command);
+    must(found == 0, "process %s (%s) outlived its controller", pid, command);
 }
 
 static int look_at_file(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -82,9 +82,9 @@ static int look_at_file(const char *path, const struct stat *status, int kind, s
     size_t length = strlen(path);
     (void)kind;
     (void)walk;
-    ck_assert_msg(!S_ISSOCK(status->st_mode) && !S_ISFIFO(status->st_mode), "%s is left", path);
-    ck_assert_msg(length < sizeof temporary || strcmp(path + length - (sizeof temporary - 1), temporary) != 0,
-                  "%s is left", path);
+    must(!S_ISSOCK(status->st_mode) && !S_ISFIFO(status->st_mode), "%s is left", path);
+    must(length < sizeof temporary || strcmp(path + length - (sizeof temporary - 1), temporary) != 0, "%s is left",
+         path);
     return 0;
 }
 
@@ -101,12 +101,12 @@ static int look_at_cgroup(const char *path, const struct stat *status, int kind,
     int pid;
     (void)status;
     if (kind == FTW_D && sscanf(path + walk->base, "holdfast-tree-%d-", &pid) == 1 && is_noted(pid))
-        ck_assert_msg(kill(pid, 0) == 0, "the cgroup %s is left without its supervisor", path);
+        must(kill(pid, 0) == 0, "the cgroup %s is left without its supervisor", path);
     return 0;
 }
 
 void left_overs_expect_no_file(const char *directory)
 {
-    ck_assert_int_eq(nftw(directory, look_at_file, 32, FTW_PHYS), 0);
+    must(nftw(directory, look_at_file, 32, FTW_PHYS) == 0, "cannot walk %s", directory);
     nftw("/sys/fs/cgroup", look_at_cgroup, 32, FTW_PHYS); /* others make and remove cgroups meanwhile */
 }
