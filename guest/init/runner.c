@@ -18,19 +18,25 @@ enum { REAP_DEADLINE_MS = 5000 };
 extern const struct hf_probe_entry *const __start_hf_probes[] __attribute__((weak));
 extern const struct hf_probe_entry *const __stop_hf_probes[] __attribute__((weak));
 
+/* By address, because the two symbols are no array to the compiler. */
+static size_t probe_count(void)
+{
+    return ((uintptr_t)__stop_hf_probes - (uintptr_t)__start_hf_probes) / sizeof __start_hf_probes[0];
+}
+
 const struct hf_probe_entry *hf_probe_find(const char *name)
 {
-    for (const struct hf_probe_entry *const *entry = __start_hf_probes; entry < __stop_hf_probes; entry++)
-        if (strcmp((*entry)->name, name) == 0)
-            return *entry;
+    for (size_t i = 0; i < probe_count(); i++)
+        if (strcmp(__start_hf_probes[i]->name, name) == 0)
+            return __start_hf_probes[i];
     return NULL;
 }
 
 void hf_probe_emit_names(struct hf_emit *emit, const char *key)
 {
     hf_emit_array_begin(emit, key);
-    for (const struct hf_probe_entry *const *entry = __start_hf_probes; entry < __stop_hf_probes; entry++)
-        hf_emit_string(emit, NULL, (*entry)->name);
+    for (size_t i = 0; i < probe_count(); i++)
+        hf_emit_string(emit, NULL, __start_hf_probes[i]->name);
     hf_emit_end(emit);
 }
 
