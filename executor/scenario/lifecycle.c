@@ -26,7 +26,7 @@ static int end_by_kill(struct hf_phase *phase, struct hf_error *err)
 
 #define SAME_DEVICES .processors = 1, .devices = {.control = true, .panic_device = true}
 
-static const struct hf_phase_plan plans[] = {
+const struct hf_phase_plan hf_lifecycle_plans[] = {
     {.name = "clean-poweroff",
      .expected_end = HF_VM_END_POWEROFF,
      SAME_DEVICES,
@@ -49,11 +49,11 @@ static const struct hf_phase_plan plans[] = {
      .argument = HF_GUEST_OP_REBOOT},
     {.name = "killed-vmm", .expected_end = HF_VM_END_KILLED, SAME_DEVICES, .script = end_by_kill},
 };
-#define PLAN_COUNT (sizeof plans / sizeof plans[0])
+#define PLAN_COUNT (sizeof hf_lifecycle_plans / sizeof hf_lifecycle_plans[0])
 
 int hf_scenario_lifecycle(struct hf_run *run)
 {
-    hf_run_phases(run, plans, PLAN_COUNT);
+    hf_run_phases(run, hf_lifecycle_plans, PLAN_COUNT);
     /* "are each told apart": also from one another, not only each from what was expected of it */
     size_t distinct = 0;
     for (int i = 0; i < cJSON_GetArraySize(run->vms); i++) {

@@ -5,8 +5,6 @@
  * out of a VM. Exit status: 0 held, 1 not held, 2 usage, 3 a prerequisite is missing, 128+N after signal N.
  */
 #include "common/cleanup.h"
-#include "common/clock.h"
-#include "common/durable.h"
 #include "common/options/options.h"
 #include "executor/scenario/report.h"
 #include "executor/scenario/scenarios.h"
@@ -141,17 +139,13 @@ static int run_scenario(const struct command_line *line, const struct hf_scenari
 {
     struct hf_error err = {0};
     struct hf_pid_journal pids;
-    struct hf_run run = {
-        .options = {.backend = strcmp(line->backend, "kvm") == 0 ? HF_VM_KVM : HF_VM_TCG,
-                    .scenario = scenario->name,
-                    .memory_mib = (unsigned)line->memory_mib,
-                    .timeout_ms = (uint64_t)line->timeout_seconds * 1000,
-                    .seed = (uint64_t)line->seed},
-        .host = {.qemu_path = QEMU_PATH, .pids = &pids},
-        .started_mono_ms = hf_clock_mono_ms(),
-        .teardown = {true, true, true, true, true, true, true},
-    };
-    if (resolve_guest(line->guest_dir, &run.options, &err) || check_backend(run.options.backend, &err))
+    struct hf_run run;
+    struct hf_run_options options = {.backend = strcmp(line->backend, "kvm") == 0 ? HF_VM_KVM : HF_VM_TCG,
+                                     .scenario = scenario->name,
+                                     .memory_mib = (unsigned)line->memory_mib,
+                                     .timeout_ms = (uint64_t)line->timeout_seconds * 1000,
+                                     .seed = (uint64_t)line->seed};
+    if (resolve_guest(line->guest_dir, &options, &err) || check_backend(options.backend, &err))
         return fail(EXIT_CANNOT_RUN, &err);
     cleanup_close int output_dirfd = open_output_dir(line->output_dir, &err);
     if (output_dirfd < 0 || hf_pid_journal_open(&pids, getenv(HF_PID_JOURNAL_VARIABLE), &err))
@@ -159,15 +153,11 @@ static int run_scenario(const struct command_line *line, const struct hf_scenari
     cleanup_close int interrupt_fd = open_signals();
     if (interrupt_fd < 0)
         return fail(EXIT_CANNOT_RUN, &(struct hf_error){.message = "cannot watch for signals"});
-    run.host.output_dirfd = output_dirfd;
-    run.host.interrupt_fd = interrupt_fd;
-    run.checks = hf_json_new_array();
-    run.vms = hf_json_new_array();
-    run.measurements = hf_json_new_object();
+    const struct hf_vm_host host = {
+        .qemu_path = QEMU_PATH, .output_dirfd = output_dirfd, .interrupt_fd = interrupt_fd, .pids = &pids};
+    hf_run_init(&run, &options, &host);
     int status = finish(&run, scenario->run(&run));
-    cJSON_Delete(run.checks);
-    cJSON_Delete(run.vms);
-    cJSON_Delete(run.measurements);
+    hf_run_clear(&run);
     hf_pid_journal_close(&pids);
     return status;
 }

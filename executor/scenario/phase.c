@@ -139,6 +139,25 @@ static void execute(struct hf_phase *phase)
 
 /* --- all phases --- */
 
+void hf_run_init(struct hf_run *run, const struct hf_run_options *options, const struct hf_vm_host *host)
+{
+    *run = (struct hf_run){.options = *options,
+                           .host = *host,
+                           .started_mono_ms = hf_clock_mono_ms(),
+                           .checks = hf_json_new_array(),
+                           .vms = hf_json_new_array(),
+                           .measurements = hf_json_new_object(),
+                           .teardown = {true, true, true, true, true, true, true}};
+}
+
+void hf_run_clear(struct hf_run *run)
+{
+    cJSON_Delete(run->checks);
+    cJSON_Delete(run->vms);
+    cJSON_Delete(run->measurements);
+    *run = (struct hf_run){0};
+}
+
 struct crew {
     pthread_mutex_t lock;
     struct hf_phase *phases;

@@ -49,7 +49,6 @@ struct hf_run {
     cJSON *checks;       /* array, in list order */
     cJSON *vms;          /* array */
     cJSON *measurements; /* object: what a scenario measured, by phase */
-    cJSON *transcripts;  /* array of {phase, file}: for stdout */
     unsigned held, broken;
     struct hf_vm_teardown teardown; /* of all VMs together: true only where each is */
     unsigned vm_count;
@@ -71,6 +70,10 @@ struct hf_phase {
     cJSON *vm_report;
     struct hf_error error;
 };
+
+/* Takes copies of both; a run without phases has a complete teardown, because nothing was there to tear down. */
+void hf_run_init(struct hf_run *run, const struct hf_run_options *options, const struct hf_vm_host *host);
+void hf_run_clear(struct hf_run *run);
 
 /* Runs the phases and merges their results into the run. Returns 0 when every phase ran to its end and every check
  * held. After an interruption no further phase is started. */

@@ -18,7 +18,9 @@ int hf_scenario_smp_lapic(struct hf_run *run);
 int hf_scenario_structured_outcome(struct hf_run *run);
 
 /* The phases of the above, so that tests can run one of them with a peer that misbehaves. */
+extern const struct hf_phase_plan hf_lifecycle_plans[5]; /* clean poweroff, panic, triple fault, reset, killed VMM */
 extern const struct hf_phase_plan hf_console_exit_plan;
+extern const struct hf_phase_plan hf_smp_lapic_plans[2]; /* two and four processors */
 extern const struct hf_phase_plan hf_virtio_net_plan;
 
 extern const struct hf_scenario hf_scenarios[];

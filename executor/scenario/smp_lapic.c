@@ -78,20 +78,21 @@ static int exercise(struct hf_phase *phase, struct hf_error *err)
     return check_host_view(phase, err) ? -1 : hf_phase_request_end(phase, HF_GUEST_OP_POWEROFF, err);
 }
 
+/* "2 and 4 processors" */
+const struct hf_phase_plan hf_smp_lapic_plans[] = {
+    {.name = "two-processors",
+     .expected_end = HF_VM_END_POWEROFF,
+     .processors = 2,
+     .devices = {.control = true},
+     .script = exercise},
+    {.name = "four-processors",
+     .expected_end = HF_VM_END_POWEROFF,
+     .processors = 4,
+     .devices = {.control = true},
+     .script = exercise},
+};
+
 int hf_scenario_smp_lapic(struct hf_run *run)
 {
-    /* "2 and 4 processors" */
-    static const struct hf_phase_plan plans[] = {
-        {.name = "two-processors",
-         .expected_end = HF_VM_END_POWEROFF,
-         .processors = 2,
-         .devices = {.control = true},
-         .script = exercise},
-        {.name = "four-processors",
-         .expected_end = HF_VM_END_POWEROFF,
-         .processors = 4,
-         .devices = {.control = true},
-         .script = exercise},
-    };
-    return hf_run_phases(run, plans, sizeof plans / sizeof plans[0]);
+    return hf_run_phases(run, hf_smp_lapic_plans, sizeof hf_smp_lapic_plans / sizeof hf_smp_lapic_plans[0]);
 }

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 /* The supervisor's own deadline for reaping, and a moment for its report. */
 #define REPORT_DEADLINE_MS (HF_CHILD_REAP_DEADLINE_MS + 2000)
 #define SUPERVISOR_EXIT_MS 1000
+#define OWN_END_MS         100
 
 int hf_vm_await_end(struct hf_vm *vm, struct hf_error *err)
 {
@@ -28,11 +30,19 @@ int hf_vm_await_end(struct hf_vm *vm, struct hf_error *err)
     return 0;
 }
 
+/* True when the VMM is already on its way out: then its end is its own, and must not be taken for ours. What fails
+ * first when a VMM dies is a write to one of its sockets, which are closed a moment before the process is gone. */
+static bool ends_by_itself(const struct hf_vm *vm)
+{
+    struct pollfd process = {.fd = vm->process_fd, .events = POLLIN};
+    return vm->process_fd >= 0 && poll(&process, 1, OWN_END_MS) > 0;
+}
+
 void hf_vm_stop(struct hf_vm *vm, enum hf_vm_stop reason)
 {
     if (!vm->started)
         return;
-    if (!vm->reported) {
+    if (!vm->reported && !(reason == HF_VM_STOP_WANTED && ends_by_itself(vm))) {
         vm->stop = reason;
         hf_child_stop(&vm->child, 0);
     }
