@@ -12,7 +12,7 @@ enum hf_exit {
     HF_EXIT_FOUND = 1,          /* the campaign found something */
     HF_EXIT_USAGE = 2,          /* the command line is wrong; nothing was started */
     HF_EXIT_INFRASTRUCTURE = 3, /* preflight or infrastructure failed */
-    HF_EXIT_INTERRUPTED = 130,  /* SIGINT or SIGTERM, after the executor was finalized */
+    HF_EXIT_INTERRUPTED = 130,  /* SIGINT, SIGTERM or SIGHUP, after the executor was finalized */
 };
 
 int hf_command_run(int argc, char **argv);

@@ -2,6 +2,7 @@
  * `holdfast`: picks the subcommand. A table of names is all there is; the work is in the subcommands' own files.
  */
 #include "cli/command.h"
+#include "common/program.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,23 +41,35 @@ static void print_help(FILE *out)
                  "3 preflight or infrastructure, 130 interrupted.\n");
 }
 
+/* A result that could not be printed was not given: success that nobody was told of is none. */
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr,
+            "holdfast: standard output could not be written and is incomplete; the exit status would have been %d\n",
+            status);
+    return status == HF_EXIT_PASSED ? HF_EXIT_INFRASTRUCTURE : status;
+}
+
 int main(int argc, char **argv)
 {
+    hf_program_begin();
     if (argc < 2) {
         print_help(stderr);
         return HF_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0) {
         print_help(stdout);
-        return HF_EXIT_PASSED;
+        return finish(HF_EXIT_PASSED);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("holdfast " HF_VERSION "\n");
-        return HF_EXIT_PASSED;
+        return finish(HF_EXIT_PASSED);
     }
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return finish(commands[i].run(argc - 1, argv + 1));
     char quoted[HF_ERROR_QUOTE_SIZE];
     fprintf(stderr, "holdfast: unknown command '%s'; 'holdfast --help' lists the commands\n",
             hf_error_quote(argv[1], strlen(argv[1]), quoted));

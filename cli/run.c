@@ -7,6 +7,7 @@
 #include "cli/run_options.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/program.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +17,7 @@
 
 struct run {
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     struct hf_controller *controller;
     struct hf_progress_printer printer;
     struct hf_campaign_view last; /* as of the last progress */
@@ -92,8 +93,9 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void catch_signals(struct run *run)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    int count = hf_program_hears_hangup() ? 3 : 2;
+    for (int i = 0; i < count; i++) {
         uv_signal_init(&run->loop, &run->signals[i]);
         run->signals[i].data = run;
         uv_signal_start(&run->signals[i], on_signal, numbers[i]);

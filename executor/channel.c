@@ -21,16 +21,26 @@ static int fail(struct hf_error *err, const char *what)
     return hf_error_set(err, "channel-failed", errno, "", "%s: %s", what, strerror(errno));
 }
 
+/* hf_program_begin() leaves something unusable where a descriptor was closed. */
+static bool is_open(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && !(flags & O_PATH);
+}
+
 static int take_standard_streams(struct channel *channel, struct hf_error *err)
 {
+    if (!is_open(STDIN_FILENO) || !is_open(STDOUT_FILENO))
+        return hf_error_set(err, "channel-failed", EBADF, "",
+                            "standard input and output have to be open: they carry the protocol");
     channel->in_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     channel->out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (channel->in_fd < 0 || channel->out_fd < 0)
-        return fail(err, "standard input and output have to be open: they carry the protocol");
+        return fail(err, "cannot duplicate standard input and output");
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0)
         return fail(err, "cannot replace standard input");
-    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+    if (!is_open(STDERR_FILENO))
         dup2(null_fd, STDERR_FILENO);
     if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return fail(err, "cannot replace standard output");

@@ -6,6 +6,7 @@
  */
 #include "common/log.h"
 #include "common/options/options.h"
+#include "common/program.h"
 #include "executor/session.h"
 
 #include <stdio.h>
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
     };
     struct hf_option_result parsed;
     struct hf_error err = {0};
+    hf_program_begin();
     hf_log_init("holdfast-executor", HF_LOG_INFO);
     if (hf_options_parse(options, sizeof options / sizeof options[0], argc, argv, &parsed, &err) != 0 ||
         (!parsed.help && parsed.first_operand != argc &&

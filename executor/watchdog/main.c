@@ -5,6 +5,7 @@
 #include "common/json_shape.h"
 #include "common/log.h"
 #include "common/options/options.h"
+#include "common/program.h"
 #include "executor/watchdog/watchdog.h"
 
 #include <errno.h>
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
     struct hf_option_result parsed;
     struct hf_error err = {0};
     struct watchdog watchdog;
+    hf_program_begin();
     hf_log_init("holdfast-watchdog", HF_LOG_INFO);
     if (hf_options_parse(options, sizeof options / sizeof options[0], argc, argv, &parsed, &err) != 0)
         return usage_error(&err);

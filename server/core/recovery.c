@@ -347,8 +347,8 @@ int hf_recover_all(struct hf_controller *controller, struct hf_error *err)
     /* Names begin with the time, so this order is the order of the index. */
     int count = runs_fd < 0 ? -1 : scandirat(runs_fd, ".", &entries, is_run_name, alphasort);
     if (count < 0)
-        return hf_error_set(err, "storage-failed", errno, NULL, "cannot list the run directories in %s",
-                            controller->config.runs_dir);
+        return hf_error_set(err, "storage-failed", errno, NULL, "cannot list the run directories in %s: %s",
+                            controller->config.runs_dir, strerror(errno));
     int failed = 0;
     for (int i = 0; i < count; i++) {
         failed = failed || recover_directory(controller, runs_fd, entries[i]->d_name, err);

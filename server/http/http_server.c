@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "server/core/loop_meter.h"
+#include "server/http/framing.h"
 #include "server/http/problem.h"
 
 #include <errno.h>
@@ -54,6 +55,8 @@ struct hf_http_request {
 
 /* ------------------------------------------------------------------ answers */
 
+static void on_timer(uv_timer_t *timer);
+
 static void set_response(struct hf_http_request *request, unsigned status, const char *content_type, char *bytes,
                          size_t length)
 {
@@ -74,6 +77,7 @@ static void deliver(struct hf_http_request *request)
         return; /* the caller of the handler queues it */
     request->suspended = false;
     MHD_resume_connection(request->mhd);
+    uv_timer_start(&request->server->timer, on_timer, 0, 0); /* MHD resumes inside MHD_run() only */
 }
 
 void hf_http_reply_bytes(struct hf_http_request *request, unsigned status, const char *content_type, char *bytes,
@@ -172,6 +176,18 @@ static int find_route(struct hf_http_request *request, const char *url, const ch
 
 /* ------------------------------------------------------------------ checks before the body */
 
+/* After a request of doubtful extent nothing that follows on the connection can be trusted to be the next one. */
+static int check_framing(struct hf_http_request *request, const char *version)
+{
+    struct hf_error err;
+    if (hf_http_framing_check(request->mhd, version, &err) == 0)
+        return 0;
+    hf_http_reply_problem(request, &err);
+    if (request->response)
+        MHD_add_response_header(request->response, MHD_HTTP_HEADER_CONNECTION, "close");
+    return -1;
+}
+
 static bool host_is_ours(const struct hf_http_server *server, const char *host)
 {
     static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
@@ -258,13 +274,14 @@ static bool has_body(const struct hf_http_request *request)
 }
 
 static enum MHD_Result begin_request(struct hf_http_server *server, struct MHD_Connection *mhd, const char *url,
-                                     const char *method, void **request_context)
+                                     const char *method, const char *version, void **request_context)
 {
     struct hf_http_request *request = request_new(server, mhd);
     *request_context = request;
     if (!request)
         return MHD_NO;
-    bool refused = check_caller(request) < 0 || find_route(request, url, method) < 0 || check_post_headers(request) < 0;
+    bool refused = check_framing(request, version) < 0 || check_caller(request) < 0 ||
+                   find_route(request, url, method) < 0 || check_post_headers(request) < 0;
     /* Answering before a body has come makes MHD close the connection, which spares us reading it; without a body the
      * answer waits for the next call, and the connection lives on. */
     return refused && has_body(request) ? queue_response(request) : MHD_YES;
@@ -308,10 +325,9 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *mhd, cons
                                  const char *version, const char *upload_data, size_t *upload_data_size,
                                  void **request_context)
 {
-    (void)version;
     struct hf_http_request *request = *request_context;
     if (!request)
-        return begin_request(context, mhd, url, method, request_context);
+        return begin_request(context, mhd, url, method, version, request_context);
     if (*upload_data_size > 0)
         return take_body(request, upload_data, upload_data_size);
     if (request->response)
@@ -381,8 +397,6 @@ static void sweep_late(struct hf_http_server *server)
             shutdown(connection->fd, SHUT_RDWR);
 }
 
-static void on_timer(uv_timer_t *timer);
-
 static void run_daemon(struct hf_http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = SWEEP_INTERVAL_MS;
@@ -414,6 +428,15 @@ static void on_closed(uv_handle_t *handle)
         free(server);
 }
 
+/* No path or parameter of ours needs an escape, so none is taken for what it stands for: "%2f" is no slash and "%00"
+ * ends nothing. */
+static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text)
+{
+    (void)context;
+    (void)mhd;
+    return strlen(text);
+}
+
 static int start_daemon(struct hf_http_server *server, int listen_fd, struct hf_error *err)
 {
     server->daemon = MHD_start_daemon(
@@ -421,7 +444,7 @@ static int start_daemon(struct hf_http_server *server, int listen_fd, struct hf_
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HF_HTTP_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)HF_HTTP_CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(HF_HTTP_REQUEST_DEADLINE_MS / 1000),
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (!server->daemon)
         return hf_error_set(err, "listen-failed", errno, "listen", "the HTTP listener could not be started: %s",
                             strerror(errno));

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/options/options.h"
 #include "common/options/paths.h"
+#include "common/program.h"
 #include "server/controller.h"
 #include "server/http/campaigns.h"
 #include "server/http/http_server.h"
@@ -31,7 +32,7 @@ struct options {
 
 struct service {
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     struct hf_controller *controller;
     struct hf_http_server *http;
     bool stopping;
@@ -104,7 +105,7 @@ static void print_help(const struct hf_option table[OPTION_COUNT])
 {
     printf("usage: holdfastd [OPTIONS]\n\nThe holdfast controller behind HTTP, on this host only.\n\n");
     hf_options_print(table, OPTION_COUNT, stdout);
-    printf("\nExit status: 0 stopped by SIGTERM or SIGINT, 2 usage, 3 it could not start.\n");
+    printf("\nExit status: 0 stopped by SIGTERM, SIGINT or SIGHUP, 2 usage, 3 it could not start.\n");
 }
 
 /* Creates `path` and its parents, 0700, and makes it absolute. */
@@ -192,8 +193,9 @@ static int start_service(struct service *service, const struct options *options,
         return -1;
     }
     hf_controller_listen(service->controller, log_progress, service);
-    static const int numbers[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    int count = hf_program_hears_hangup() ? 3 : 2;
+    for (int i = 0; i < count; i++) {
         uv_signal_init(&service->loop, &service->signals[i]);
         service->signals[i].data = service;
         uv_signal_start(&service->signals[i], on_signal, numbers[i]);
@@ -225,6 +227,7 @@ int main(int argc, char **argv)
     struct hf_option table[OPTION_COUNT];
     struct hf_option_result result;
     struct hf_error err = {0};
+    hf_program_begin();
     fill_table(&options, table);
     if (hf_options_parse(table, OPTION_COUNT, argc, argv, &result, &err) < 0 ||
         (!result.help && result.first_operand < argc &&
@@ -237,7 +240,6 @@ int main(int argc, char **argv)
         return 0;
     }
     hf_log_init("holdfastd", HF_LOG_INFO);
-    signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&service.loop);
     int status = start_service(&service, &options, &err);
     if (status < 0)

@@ -17,6 +17,7 @@ static const struct problem problems[] = {
     {"json-invalid", 400, "The body is not strict JSON"},
     {"shape-invalid", 400, "The body has a wrong shape"},
     {"request-invalid", 400, "A field is out of bounds"},
+    {"framing-refused", 400, "The request could be read in two ways"},
     {"parameter-invalid", 400, "A query parameter is out of bounds"},
     {"idempotency-unsupported", 400, "Idempotency keys are not supported"},
     {"host-refused", 403, "The Host header does not name this listener"},

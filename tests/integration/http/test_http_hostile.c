@@ -110,6 +110,13 @@ static const struct exchange exchanges[] = {
      "2\r\n{}\r\n0\r\n\r\n",
      400, "\"field\":\"campaign\""},
     {"GET /healthz HTTP/1.1\r\n\r\n", 400, NULL},
+    {"GET /healthz%00x HTTP/1.1\r\n" HOST "\r\n", 404, "not-found"},
+    {"GET /v1%2fcampaigns HTTP/1.1\r\n" HOST "\r\n", 404, "not-found"},
+    {"GET /v1/campaigns?limit=1%00x HTTP/1.1\r\n" HOST "\r\n", 400, "\"field\":\"limit\""},
+    {"GET /v1/campaigns?limit=1&limit=2 HTTP/1.1\r\n" HOST "\r\n", 400, "found one repeated"},
+    {"GET /v1/campaigns?limit HTTP/1.1\r\n" HOST "\r\n", 400, "without a value"},
+    {"GET /healthz HTTP/1.1\r\n" HOST "Host: evil.example\r\n\r\n", 400, "\"field\":\"Host\""},
+    {"GET /healthz HTTP/1.1\r\n" HOST "host: evil.example\r\n\r\n", 400, "framing-refused"},
     {"NONSENSE\r\n\r\n", 0, NULL} /* not HTTP: closed */,
 };
 
@@ -118,6 +125,52 @@ START_TEST(answers_each_kind_of_wrong_request)
     const struct exchange *exchange = &exchanges[_i];
     expect(exchange->request, exchange->status, exchange->in_body);
     still_serves();
+}
+END_TEST
+
+static const char *const doubtful[] = {
+    "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}",
+    "Content-Length: 2\r\ncontent-length: 2\r\n\r\n{}",
+    "Transfer-Encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n{}",
+    "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
+};
+
+/* What follows such a request might be a part of it: it must not be answered as the next one. */
+START_TEST(hears_nothing_more_after_a_request_of_doubtful_extent)
+{
+    char request[1024], rest[4096];
+    struct reply reply;
+    snprintf(request, sizeof request,
+             "POST /v1/campaigns HTTP/1.1\r\nHost: localhost:%u\r\nContent-Type: application/json\r\n%s"
+             "GET /healthz HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+             server.port, doubtful[_i], server.port);
+    int fd = client_connect(&server);
+    client_send(fd, request, strlen(request));
+    client_read(fd, 10000, &reply);
+    ck_assert_int_eq(reply.status, 400);
+    ck_assert_msg(strstr(reply.body, "framing-refused"), "%s", reply.body);
+    ck_assert_int_le(recv(fd, rest, sizeof rest, 0), 0);
+    reply_clear(&reply);
+    close(fd);
+    still_serves();
+}
+END_TEST
+
+/* An answer that a handler gives later must not wait for the listener's next look at its timers, once a second. */
+START_TEST(late_answers_are_sent_at_once)
+{
+    uint64_t begin = hf_clock_mono_ms();
+    for (int i = 0; i < 8; i++) {
+        struct reply reply = client_post(&server, "/v1/campaigns", "{\"campaign\":\"no-such-one\"}");
+        ck_assert_int_eq(reply.status, 422);
+        reply_clear(&reply);
+    }
+    uint64_t spent_ms = hf_clock_mono_ms() - begin;
+    ck_assert_msg(spent_ms < 4000, "eight answers took %llu ms", (unsigned long long)spent_ms);
 }
 END_TEST
 
@@ -263,6 +316,9 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_unchecked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, answers_each_kind_of_wrong_request, 0, (int)(sizeof exchanges / sizeof exchanges[0]));
+    tcase_add_loop_test(tcase, hears_nothing_more_after_a_request_of_doubtful_extent, 0,
+                        (int)(sizeof doubtful / sizeof doubtful[0]));
+    tcase_add_test(tcase, late_answers_are_sent_at_once);
     tcase_add_test(tcase, head_has_headers_and_no_body);
     tcase_add_test(tcase, bounds_headers);
     tcase_add_test(tcase, bounds_chunked_bodies_that_declare_no_length);
