@@ -109,7 +109,8 @@ static int open_listing(struct listing *listing, const char *source_root, const 
     snprintf(profiles_dir, sizeof profiles_dir, "%s/catalog/profiles", paths.source_root);
     if (hf_profile_load(profiles_dir, profile, &listing->profile, err) < 0)
         return -1;
-    const struct hf_placeholders values = {.source_root = paths.source_root};
+    const struct hf_placeholders values = {
+        .source_root = paths.source_root, .bin_dir = paths.bin_dir, .guest_dir = paths.guest_dir};
     cleanup_free char *campaigns_dir = hf_placeholder_expand(listing->profile.campaigns_dir, &values, err);
     if (!campaigns_dir)
         return -1;
@@ -137,7 +138,9 @@ int hf_command_catalog(int argc, char **argv)
     };
     struct hf_error err = {0};
     struct hf_option_result result;
-    if (hf_options_parse(options, sizeof options / sizeof options[0], argc, argv, &result, &err) < 0)
+    if (hf_options_parse(options, sizeof options / sizeof options[0], argc, argv, &result, &err) < 0 ||
+        (!result.help && result.first_operand < argc &&
+         hf_error_set(&err, "usage", 0, "", "'holdfast catalog' takes options only") < 0))
         return hf_command_fail("catalog", &err);
     if (result.help) {
         printf("usage: holdfast catalog [OPTIONS]\n\nLists campaigns, cases, scenarios and catalog digests.\n\n");

@@ -16,7 +16,7 @@ struct command {
 
 static const struct command commands[] = {
     {"run", hf_command_run, "run one campaign in this process and write its run directory"},
-    {"catalog", hf_command_catalog, "list the campaigns and cases, or one profile's view of them"},
+    {"catalog", hf_command_catalog, "list the campaigns and cases, and which of them a profile runs"},
     {"statemachines", hf_command_statemachines, "print the state machines as JSON or Graphviz dot"},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -43,17 +43,18 @@ static int parse_strategist(void *target, const char *value, struct hf_error *er
 
 #define STRING(option_name, placeholder, member, text)                                                                 \
     {                                                                                                                  \
-        .name = option_name, .kind = HF_OPTION_STRING, .argument = placeholder, .target = &raw->member, .help = text   \
+        .name = (option_name), .kind = HF_OPTION_STRING, .argument = (placeholder), .target = &raw->member,            \
+        .help = (text)                                                                                                 \
     }
 #define CHOICE(option_name, placeholder, member, list, text)                                                           \
     {                                                                                                                  \
-        .name = option_name, .kind = HF_OPTION_STRING, .argument = placeholder, .target = &raw->member,                \
-        .one_of = list, .help = text                                                                                   \
+        .name = (option_name), .kind = HF_OPTION_STRING, .argument = (placeholder), .target = &raw->member,            \
+        .one_of = (list), .help = (text)                                                                               \
     }
 #define INTEGER(option_name, placeholder, address, low, high, text)                                                    \
     {                                                                                                                  \
-        .name = option_name, .kind = HF_OPTION_INT, .argument = placeholder, .target = address, .min = low,            \
-        .max = high, .help = text                                                                                      \
+        .name = (option_name), .kind = HF_OPTION_INT, .argument = (placeholder), .target = (address), .min = (low),    \
+        .max = (high), .help = (text)                                                                                  \
     }
 
 enum { OPTION_COUNT = 20 };
@@ -77,7 +78,7 @@ static void fill_table(struct raw_options *raw, struct hf_option table[OPTION_CO
         INTEGER("budget-seconds", "N", &request->budget_seconds, 1, 86400, "wall-clock budget; default 900"),
         INTEGER("budget-actions", "N", &request->budget_actions, 1, HF_MAX_ACTIONS, "actions at most; default 8"),
         INTEGER("budget-ai-credits", "N", &request->budget_ai_credits, 0, 1000000,
-                "credits that AI strategists may use; default 300"),
+                "credits for AI strategists; default 300; recorded, unused in this release"),
         INTEGER("memory-mib", "N", &request->memory_mib, 128, 4096, "memory of each VM; default 256"),
         INTEGER("phase-timeout", "SECONDS", &request->phase_timeout_seconds, 1, 3600,
                 "bound of a VM phase; default 60"),
@@ -88,9 +89,9 @@ static void fill_table(struct raw_options *raw, struct hf_option table[OPTION_CO
         {.name = "no-minimize",
          .kind = HF_OPTION_NO_FLAG,
          .target = &request->minimize,
-         .help = "do not minimize after a finding"},
+         .help = "do not minimize after a finding; recorded, this release never minimizes"},
         INTEGER("minimize-attempts", "N", &request->minimize_attempts, 1, 100,
-                "fresh sessions that minimization may use; default 3"),
+                "fresh sessions that minimization may use; default 3; recorded"),
         STRING("output-dir", "DIR", output_dir, "where the run directory is created; default holdfast-runs"),
         STRING("source-root", "DIR", source_root, "tree with catalog/; default: above this program"),
         STRING("guest-dir", "DIR", guest_dir, "kernel, initramfs and provenance; default: guest/ beside bin/"),

@@ -183,6 +183,8 @@ int hf_campaign_load(const char *campaigns_dir, const char *name, const struct h
     if (!text || hf_campaign_parse(text, length, name, campaign, err) != 0 ||
         (profile && check_scenarios(campaign, profile, err) != 0)) {
         hf_campaign_clear(campaign);
+        if (err && strcmp(err->code, "json-invalid") == 0)
+            err->code = "catalog-invalid"; /* of this file, and not of a request that names it */
         return hf_error_prefix(err, "campaign \"%s\"", name);
     }
     return 0;

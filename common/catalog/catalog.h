@@ -40,7 +40,8 @@ struct hf_campaign {
 int hf_campaign_parse(const char *text, size_t length, const char *expected_name, struct hf_campaign *campaign,
                       struct hf_error *err);
 /* Loads DIR/<name>.json and checks that every scenario is known to the profile (code "catalog-scenario-unknown");
- * profile may be NULL to look at a campaign without the intention to run it. A missing file is "storage-missing". */
+ * profile may be NULL to look at a campaign without the intention to run it. A missing file is "storage-missing", one
+ * that is no strict JSON "catalog-invalid". */
 int hf_campaign_load(const char *campaigns_dir, const char *name, const struct hf_profile *profile,
                      struct hf_campaign *campaign, struct hf_error *err);
 void hf_campaign_clear(struct hf_campaign *campaign);

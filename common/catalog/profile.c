@@ -157,11 +157,11 @@ int hf_profile_load(const char *profiles_dir, const char *name, struct hf_profil
     snprintf(file_name, sizeof(file_name), "%s.json", name);
     size_t length;
     cleanup_free char *text = hf_document_read(directory, file_name, HF_PROFILE_MAX_BYTES, &length, err);
-    if (!text)
-        return hf_error_prefix(err, "profile \"%s\"", name);
-    if (hf_profile_parse(text, length, name, profile, err) != 0)
-        return hf_error_prefix(err, "profile \"%s\"", name);
-    return 0;
+    if (text && hf_profile_parse(text, length, name, profile, err) == 0)
+        return 0;
+    if (err && strcmp(err->code, "json-invalid") == 0)
+        err->code = "profile-invalid"; /* of this file, and not of a request that names it */
+    return hf_error_prefix(err, "profile \"%s\"", name);
 }
 
 void hf_profile_clear(struct hf_profile *profile)

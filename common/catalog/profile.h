@@ -103,6 +103,7 @@ struct hf_profile {
  * *PASSWORD*, *KEY*, CARGO_TARGET_DIR, RUSTFLAGS, RUSTUP_TOOLCHAIN, LD_*) are refused in `environment`. */
 int hf_profile_parse(const char *text, size_t length, const char *expected_name, struct hf_profile *profile,
                      struct hf_error *err);
+/* Loads DIR/<name>.json. A missing file is "storage-missing", one that is no strict JSON "profile-invalid". */
 int hf_profile_load(const char *profiles_dir, const char *name, struct hf_profile *profile, struct hf_error *err);
 void hf_profile_clear(struct hf_profile *profile);
 

@@ -1,6 +1,6 @@
 /*
- * Violation evidence in bytes of any form. Called by the controller on every answer, before and whatever the strict
- * parser says of it: an executor under attack may be able to garble its answer, but not to take back what it has
+ * Violation evidence in bytes of any form (I2). Called by the controller on every answer, before and whatever the
+ * strict parser says of it: an executor under attack may be able to garble its answer, but not to take back what it has
  * written. Pure; takes linear time (no key holds a quotation mark, so attempts never overlap) and never reads beyond
  * `length`.
  *

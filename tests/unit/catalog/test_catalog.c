@@ -230,6 +230,24 @@ START_TEST(a_file_above_its_size_bound_is_refused)
 }
 END_TEST
 
+/* A file that is no JSON is a fault of the catalog; whoever named it sent a perfect request. */
+START_TEST(a_file_that_is_no_json_is_the_catalogs_fault)
+{
+    char directory[] = "/tmp/hf-catalog-XXXXXX", path[64];
+    struct hf_campaign campaign;
+    struct hf_error err = {0};
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/broken.json", directory);
+    FILE *file = fopen(path, "we");
+    ck_assert(file && fputs("{\"campaign\":", file) >= 0 && fclose(file) == 0);
+    ck_assert_int_eq(hf_campaign_load(directory, "broken", NULL, &campaign, &err), -1);
+    ck_assert_str_eq(err.code, "catalog-invalid");
+    ck_assert_ptr_nonnull(strstr(err.message, "campaign \"broken\": invalid JSON"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(directory), 0);
+}
+END_TEST
+
 START_TEST(digest_ignores_form_and_case_order_and_nothing_else)
 {
     char digest[HF_SHA256_HEX_SIZE], other[HF_SHA256_HEX_SIZE];
@@ -489,6 +507,7 @@ int main(void)
     tcase_add_test(format, the_name_inside_equals_the_name_of_the_file);
     tcase_add_test(format, text_that_is_not_strict_json_is_refused);
     tcase_add_test(format, a_file_above_its_size_bound_is_refused);
+    tcase_add_test(format, a_file_that_is_no_json_is_the_catalogs_fault);
     tcase_add_test(format, digest_ignores_form_and_case_order_and_nothing_else);
     suite_add_tcase(suite, format);
     TCase *data = tcase_create("data");

@@ -1,5 +1,6 @@
 /* What the HTTP front end promises without a socket: request bodies, problem documents, listening addresses. */
 #include "server/http/campaign_body.h"
+#include "server/http/campaigns.h"
 #include "server/http/listen.h"
 #include "server/http/problem.h"
 
@@ -112,6 +113,44 @@ START_TEST(problems_have_stable_types_and_hide_nothing_behind_500)
 }
 END_TEST
 
+/* Paths of the contract are indented by two spaces, their methods by four. */
+START_TEST(serves_exactly_the_operations_of_the_contract)
+{
+    char line[512], path[128] = "", method[16];
+    size_t operations = 0;
+    cleanup_file FILE *contract = fopen("api/openapi.yaml", "re");
+    ck_assert_ptr_nonnull(contract);
+    while (fgets(line, sizeof line, contract)) {
+        if (strncmp(line, "  /", 3) == 0)
+            snprintf(path, sizeof path, "%.*s", (int)strcspn(line + 2, ":"), line + 2);
+        bool get = strcmp(line, "    get:\n") == 0;
+        if (!get && strcmp(line, "    post:\n") != 0)
+            continue;
+        snprintf(method, sizeof method, "%s", get ? "GET" : "POST");
+        bool served = false;
+        for (size_t i = 0; i < hf_api_route_count; i++)
+            served =
+                served || (strcmp(hf_api_routes[i].path, path) == 0 && strcmp(hf_api_routes[i].method, method) == 0);
+        ck_assert_msg(served, "%s %s is not served", method, path);
+        operations++;
+    }
+    ck_assert_uint_eq(operations, hf_api_route_count);
+}
+END_TEST
+
+/* What a start can be refused for beside the body itself; none of it is a fault of the controller. */
+START_TEST(refusals_of_a_start_have_a_row_of_their_own)
+{
+    static const char *const codes[] = {
+        "catalog-invalid", "catalog-scenario-unknown", "profile-invalid",  "profile-placeholder-missing",
+        "storage-missing", "storage-failed",           "executor-unknown", "executor-command-invalid",
+        "request-invalid", "controller-busy",          "seed-unavailable", "controller-stopping",
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        ck_assert_msg(hf_problem_status(codes[i]) != 500, "%s", codes[i]);
+}
+END_TEST
+
 static const char *const bad_addresses[] = {
     "0.0.0.0:80",      "192.0.2.1:80", "[::]:80",       "localhost:80", "127.0.0.1", "127.0.0.1:",
     "127.0.0.1:65536", "127.0.0.1:-1", "unix:relative", "unix:",        ":80",       ""};
@@ -177,6 +216,8 @@ int main(void)
     tcase_add_loop_test(tcase, refuses_a_body_that_is_wrong_in_one_field, 0,
                         (int)(sizeof refusals / sizeof refusals[0]));
     tcase_add_test(tcase, problems_have_stable_types_and_hide_nothing_behind_500);
+    tcase_add_test(tcase, serves_exactly_the_operations_of_the_contract);
+    tcase_add_test(tcase, refusals_of_a_start_have_a_row_of_their_own);
     tcase_add_loop_test(tcase, listens_on_this_host_only, 0, (int)(sizeof bad_addresses / sizeof bad_addresses[0]));
     tcase_add_test(tcase, replaces_a_dead_socket_but_never_a_live_one_or_a_file);
     tcase_add_test(tcase, tells_the_port_it_took);
