@@ -87,8 +87,8 @@ static void on_signal(uv_signal_t *handle, int number)
     (void)number;
     struct run *run = handle->data;
     run->interrupted = true;
-    hf_controller_stop(run->controller, on_stopped,
-                       run); /* cancels: the executor is finalized, summaries are written */
+    /* Not stop(): a second signal has to cancel again, which terminates an executor that will not be finalized. */
+    hf_controller_stop(run->controller, on_stopped, run);
 }
 
 static void catch_signals(struct run *run)

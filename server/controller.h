@@ -114,9 +114,9 @@ struct hf_controller *hf_controller_new(uv_loop_t *loop, const struct hf_control
                                         struct hf_error *err);
 void hf_controller_listen(struct hf_controller *controller, hf_progress_listener listener, void *context);
 
-/* Validates, creates the run directory name and begins. *run_id is set at once. The campaign counts as started (I6)
- * when this returns 0: its run directory with metadata is durable before the call's 202 may be sent, which `accepted`
- * tells. */
+/* Validates and begins; 0, or -1 when it is refused at once. The campaign counts as started (I6) from the moment that
+ * its run directory with metadata is durable. `accepted` is called once, then or with the error that refused the start.
+ */
 typedef void (*hf_started)(void *context, const char *run_id, const struct hf_error *err);
 int hf_controller_start(struct hf_controller *controller, const struct hf_campaign_request *request,
                         hf_started accepted, void *context, struct hf_error *err);
@@ -132,8 +132,7 @@ size_t hf_controller_list(struct hf_controller *controller, const char *before_r
                           struct hf_campaign_view *views);
 
 /* Bytes of public-summary.json (or another document) of a finished campaign; owned; NULL when it is not there yet.
- * Blocking but small
- * (<= 64 KiB, page cache). */
+ * Blocking but small (<= 64 KiB, page cache). */
 char *hf_controller_document(struct hf_controller *controller, const char *run_id, const char *name, size_t *length);
 
 /* The quarantine register: targets that must never be used again (I3, docs/quarantine.md). */

@@ -235,7 +235,7 @@ static int launch_prepare(struct launch *launch, const struct hf_child_spec *spe
 /* The supervisor's arguments: its own five, then the program's. Owned array of borrowed strings. */
 static char **supervisor_arguments(const struct hf_child_spec *spec)
 {
-    static const char *const extra_counts[] = {"0", "1", "2", "3", "4"};
+    static const char extra_counts[][2] = {"0", "1", "2", "3", "4"};
     _Static_assert(sizeof extra_counts / sizeof extra_counts[0] == HF_CHILD_MAX_EXTRA_FDS + 1, "one for each count");
     size_t count = 0;
 

@@ -87,12 +87,16 @@ static int bind_loopback(int family, uint16_t port, const char *address, struct 
 
 static int bound_port(int fd, unsigned *port)
 {
-    struct sockaddr_storage name;
+    union {
+        struct sockaddr base;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } name;
+    memset(&name, 0, sizeof name);
     socklen_t length = sizeof name;
-    if (getsockname(fd, (struct sockaddr *)&name, &length) < 0)
+    if (getsockname(fd, &name.base, &length) < 0)
         return -1;
-    *port = ntohs(name.ss_family == AF_INET ? ((struct sockaddr_in *)&name)->sin_port
-                                            : ((struct sockaddr_in6 *)&name)->sin6_port);
+    *port = ntohs(name.base.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
     return 0;
 }
 

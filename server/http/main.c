@@ -108,7 +108,7 @@ static void print_help(const struct hf_option table[OPTION_COUNT])
     printf("\nExit status: 0 stopped by SIGTERM, SIGINT or SIGHUP, 2 usage, 3 it could not start.\n");
 }
 
-/* Creates `path` and its parents, 0700, and makes it absolute. */
+/* Makes `path` absolute and creates it, 0700, with the directories above it, 0755. */
 static int make_directory(const char *path, char out[HF_PATH_SIZE], struct hf_error *err)
 {
     if (hf_path_absolute(path, out, err) < 0)
