@@ -6,8 +6,6 @@
 #include "statemachines/strategist_call.h"
 #include "statemachines/vm_launch.h"
 
-#include <string.h>
-
 static const struct hf_sm_definition *const machines[HF_SM_MACHINE_COUNT] = {
     &hf_campaign_machine,     &hf_executor_session_machine, &hf_strategist_call_machine,
     &hf_minimization_machine, &hf_vm_launch_machine,
@@ -17,13 +15,4 @@ const struct hf_sm_definition *const *hf_sm_all(size_t *count)
 {
     *count = HF_SM_MACHINE_COUNT;
     return machines;
-}
-
-const struct hf_sm_definition *hf_sm_by_name(const char *name)
-{
-    for (size_t i = 0; name && i < HF_SM_MACHINE_COUNT; i++) {
-        if (strcmp(machines[i]->name, name) == 0)
-            return machines[i];
-    }
-    return NULL;
 }

@@ -92,11 +92,6 @@ static int index_of(const char *const *names, uint8_t count, const char *name)
     return -1;
 }
 
-int hf_sm_state_by_name(const struct hf_sm_definition *definition, const char *name)
-{
-    return index_of(definition->state_names, definition->state_count, name);
-}
-
 int hf_sm_event_by_name(const struct hf_sm_definition *definition, const char *name)
 {
     return index_of(definition->event_names, definition->event_count, name);

@@ -95,14 +95,12 @@ struct hf_sm_result hf_sm_replay(struct hf_sm_instance *instance, uint8_t event,
 bool hf_sm_is_terminal(const struct hf_sm_instance *instance);
 const char *hf_sm_state_name(const struct hf_sm_instance *instance);
 
-/* Names for the journal and back. The lookups return -1 for a name that the machine does not have. */
-int hf_sm_state_by_name(const struct hf_sm_definition *definition, const char *name);
+/* Numbers of names in the journal. The lookups return -1 for a name that the machine does not have. */
 int hf_sm_event_by_name(const struct hf_sm_definition *definition, const char *name);
 int hf_sm_guard_by_name(const struct hf_sm_definition *definition, const char *name);
 
 /* Every machine of the project, in a fixed order. */
 #define HF_SM_MACHINE_COUNT 5
 const struct hf_sm_definition *const *hf_sm_all(size_t *count);
-const struct hf_sm_definition *hf_sm_by_name(const char *name); /* NULL when there is none */
 
 #endif
