@@ -13,8 +13,6 @@
 
 /* Two VMs at a time: the target has at least two processors, and more would only make each phase slower. */
 #define PARALLEL_PHASES 2
-/* What every guest is given; facts and figures: guest/README.md. */
-#define COMMON_COMMAND_LINE "console=ttyS0 quiet panic=-1"
 
 static void add_check(cJSON *checks, const char *phase, const char *name, bool held, const char *expected,
                       const char *seen)
@@ -63,7 +61,7 @@ static int prepare(struct hf_phase *phase, char *append, size_t append_size, str
 {
     const struct hf_phase_plan *plan = phase->plan;
     const struct hf_run_options *options = &phase->run->options;
-    snprintf(append, append_size, COMMON_COMMAND_LINE "%s%s", plan->append ? " " : "",
+    snprintf(append, append_size, HF_GUEST_COMMAND_LINE "%s%s", plan->append ? " " : "",
              plan->append ? plan->append : "");
     phase->spec = (struct hf_vm_spec){
         .machine = {.backend = options->backend,
