@@ -19,9 +19,6 @@ struct raw_options {
     bool json;
 };
 
-static const char *const backends[] = {"tcg", "kvm", "mshv", "whp", NULL};
-static const char *const host_types[] = {"baremetal", "virtual-machine", "unspecified", NULL};
-
 /* `greedy`, `random` or `command:PATH`. */
 static int parse_strategist(void *target, const char *value, struct hf_error *err)
 {
@@ -65,8 +62,8 @@ static void fill_table(struct raw_options *raw, struct hf_option table[OPTION_CO
     const struct hf_option rows[] = {
         STRING("campaign", "NAME", campaign, "campaign of catalog/campaigns to run; required"),
         STRING("profile", "NAME", profile, "platform profile; default qemu"),
-        CHOICE("backend", "NAME", backend, backends, "tcg, kvm, mshv or whp; default tcg; never falls back"),
-        CHOICE("host-type", "TYPE", host_type, host_types,
+        CHOICE("backend", "NAME", backend, hf_backend_names, "tcg, kvm, mshv or whp; default tcg; never falls back"),
+        CHOICE("host-type", "TYPE", host_type, hf_host_type_names,
                "baremetal, virtual-machine or unspecified; default $HOLDFAST_HOST_TYPE"),
         {.name = "strategist",
          .kind = HF_OPTION_CALL,
@@ -141,7 +138,7 @@ static int copy_texts(const struct raw_options *raw, struct hf_campaign_request 
     const char *host_type = raw->host_type ? raw->host_type : getenv("HOLDFAST_HOST_TYPE");
     if (!host_type || !*host_type)
         return 0;
-    for (const char *const *known = host_types; *known; known++)
+    for (const char *const *known = hf_host_type_names; *known; known++)
         if (strcmp(*known, host_type) == 0)
             return copy_text("host-type", host_type, request->host_type, sizeof request->host_type, err);
     return hf_error_set(err, "usage", 0, "host-type",

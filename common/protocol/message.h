@@ -11,8 +11,6 @@
 #define HF_PROTOCOL_MAX_DEPTH 8
 #define HF_COUNT(array)       (sizeof(array) / sizeof((array)[0]))
 
-extern const char *const hf_backend_names[];         /* NULL-terminated */
-extern const char *const hf_host_type_names[];       /* NULL-terminated */
 extern const char *const hf_category_names[];        /* by enum hf_category, NULL-terminated */
 extern const char *const hf_finalize_status_names[]; /* by enum hf_finalize_status, NULL-terminated */
 

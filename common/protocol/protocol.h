@@ -16,7 +16,7 @@
 
 #define HF_PROTOCOL_VERSION    1
 #define HF_PROTOCOL_MAX_LINE   1048576
-#define HF_PROTOCOL_MAX_OUTPUT 8192 /* decoded guest bytes per stream */
+#define HF_PROTOCOL_MAX_OUTPUT 8192 /* decoded guest bytes per stream (I7) */
 #define HF_PROTOCOL_MAX_PIDS   256  /* per boot record */
 #define HF_PROTOCOL_MAX_ERROR  4096 /* bytes of an error string */
 #define HF_PROTOCOL_MAX_PATH   4096
@@ -41,6 +41,9 @@ enum hf_category {
     HF_CATEGORY_AVAILABILITY_FAILURE,
 };
 const char *hf_category_name(enum hf_category category); /* "passed", "test-failure", ... */
+
+extern const char *const hf_backend_names[];   /* NULL-terminated, like the next */
+extern const char *const hf_host_type_names[]; /* what a request may say about the target's host */
 
 struct hf_request {
     enum hf_operation operation;

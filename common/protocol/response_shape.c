@@ -13,7 +13,7 @@
 #define MAX_DURATION_MS  86400000
 #define MAX_PID          4294967295 /* Windows hosts have 32-bit process ids */
 #define MAX_STATUS_LINES 4096
-#define MAX_OUTPUT_B64   ((HF_PROTOCOL_MAX_OUTPUT + 2) / 3 * 4)
+#define MAX_OUTPUT_B64   ((HF_PROTOCOL_MAX_OUTPUT + 2) / 3 * 4) /* I7 */
 #define MAX_PATH         (HF_PROTOCOL_MAX_PATH - 1)
 
 static const char *const initialize_only[] = {"initialize", NULL};

@@ -10,8 +10,6 @@
 
 enum { BODY_MAX_BYTES = 65536, BODY_MAX_DEPTH = 4 };
 
-static const char *const backends[] = {"tcg", "kvm", "mshv", "whp", NULL};
-static const char *const host_types[] = {"baremetal", "virtual-machine", "unspecified", NULL};
 /* command:PATH is for the command line and the administrator: a client never names a path. */
 static const char *const strategists[] = {"greedy", "random", NULL};
 
@@ -30,8 +28,8 @@ static const struct hf_shape_field body_fields[] = {
      .min = 1,
      .max = 64,
      .text = HF_TEXT_IDENTIFIER},
-    {.name = "backend", .type = HF_SHAPE_STRING, .flags = HF_SHAPE_OPTIONAL, .one_of = backends},
-    {.name = "host_type", .type = HF_SHAPE_STRING, .flags = HF_SHAPE_OPTIONAL, .one_of = host_types},
+    {.name = "backend", .type = HF_SHAPE_STRING, .flags = HF_SHAPE_OPTIONAL, .one_of = hf_backend_names},
+    {.name = "host_type", .type = HF_SHAPE_STRING, .flags = HF_SHAPE_OPTIONAL, .one_of = hf_host_type_names},
     {.name = "seed", .type = HF_SHAPE_INT, .flags = HF_SHAPE_OPTIONAL, .min = 0, .max = INT64_MAX},
     {.name = "budgets", .type = HF_SHAPE_OBJECT, .flags = HF_SHAPE_OPTIONAL, .object = &budget_shape},
     {.name = "memory_mib", .type = HF_SHAPE_INT, .flags = HF_SHAPE_OPTIONAL, .min = 128, .max = 4096},
