@@ -3,8 +3,8 @@
  * supervisor; the scenario is stub_scenario.c.
  */
 #include "common/cleanup.h"
-#include "tests/integration/executor/run_suite.h"
 #include "tests/integration/executor/target.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdio.h>

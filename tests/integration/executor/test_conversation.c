@@ -1,8 +1,8 @@
 /* Whole conversations with a real holdfast-executor over pipes: what a campaign looks like on the wire and on disk. */
 #include "common/cleanup.h"
 #include "common/digest.h"
-#include "tests/integration/executor/run_suite.h"
 #include "tests/integration/executor/target.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>

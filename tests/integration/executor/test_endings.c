@@ -4,8 +4,8 @@
  */
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "tests/integration/executor/run_suite.h"
 #include "tests/integration/executor/target.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <poll.h>

@@ -4,8 +4,8 @@
  * is answered with an error and ends the executor with status 1.
  */
 #include "common/cleanup.h"
-#include "tests/integration/executor/run_suite.h"
 #include "tests/integration/executor/target.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdio.h>

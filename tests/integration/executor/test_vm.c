@@ -2,8 +2,8 @@
  * conversation. */
 #include "common/cleanup.h"
 #include "common/json.h"
-#include "tests/integration/executor/run_suite.h"
 #include "tests/integration/executor/target.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <string.h>

@@ -6,11 +6,11 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "tests/integration/http/client.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -275,10 +275,5 @@ int main(void)
     tcase_add_test(tcase, after_kill_9_a_running_campaign_ends_as_controller_restarted);
     tcase_add_test(tcase, sigterm_during_a_campaign_finalizes_it_first);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

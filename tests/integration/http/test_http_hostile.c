@@ -1,6 +1,7 @@
 /* holdfastd under hostile clients: every request is answered or closed, nobody else waits, memory stays bounded. */
 #include "common/clock.h"
 #include "tests/integration/http/client.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <signal.h>
@@ -327,10 +328,5 @@ int main(void)
     tcase_add_test(tcase, serves_others_while_a_thousand_connections_idle);
     tcase_add_test(tcase, survives_clients_that_leave_in_the_middle);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include "common/catalog/catalog.h"
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "tests/run_suite.h"
 #include "tests/unit/catalog/mutate.h"
 
 #include <check.h>
@@ -521,10 +522,5 @@ int main(void)
     tcase_add_test(files, only_a_regular_file_of_the_right_name_is_loaded);
     tcase_add_test(files, a_listing_is_sorted_and_refuses_foreign_files);
     suite_add_tcase(suite, files);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

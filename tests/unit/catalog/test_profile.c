@@ -1,6 +1,7 @@
 /* Profiles: the shipped ones, every rule between fields, and the expansion of templates. */
 #include "common/catalog/profile.h"
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 #include "tests/unit/catalog/mutate.h"
 
 #include <check.h>
@@ -345,10 +346,5 @@ int main(void)
     tcase_add_test(expansion, a_placeholder_without_a_value_is_an_error_that_names_it);
     tcase_add_test(expansion, every_shipped_template_expands);
     suite_add_tcase(suite, expansion);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

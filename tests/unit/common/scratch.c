@@ -2,6 +2,7 @@
 #include "scratch.h"
 
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -113,10 +114,5 @@ int scratch_run(const char *suite_name, const TTest *const *tests, size_t count)
     for (size_t i = 0; i < count; i++)
         tcase_add_test(tcase, tests[i]);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include "executor/watchdog/host_canary.h"
 #include "executor/watchdog/message.h"
 #include "executor/watchdog/network_canary.h"
+#include "tests/run_suite.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -348,10 +349,5 @@ int main(void)
     tcase_add_test(network, connections_in_the_queue_are_counted_at_shutdown);
     tcase_add_test(network, nobody_who_connects_while_the_listener_closes_is_lost);
     suite_add_tcase(suite, network);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include "executor/pid_journal.h"
 #include "executor/source.h"
 #include "executor/verdict.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -489,10 +490,5 @@ int main(void)
     tcase_add_test(rest, status_lines_are_bounded_in_number_length_and_bytes);
     tcase_add_test(rest, the_environment_is_an_allow_list_with_a_default_path);
     suite_add_tcase(suite, rest);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -133,10 +134,5 @@ int main(void)
                         sizeof broken / sizeof broken[0]);
     tcase_add_test(tests, unbalanced_and_too_deep_documents_fail);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

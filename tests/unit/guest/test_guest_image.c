@@ -5,6 +5,7 @@
 
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "tests/run_suite.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -196,10 +197,5 @@ int main(void)
                         sizeof refused_lists / sizeof refused_lists[0]);
     tcase_add_test(tests, a_path_of_the_greatest_length_fits_and_a_longer_one_does_not);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 #include "scratch.h"
 
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 
 #include <elf.h>
 #include <string.h>
@@ -187,10 +188,5 @@ int main(void)
     tcase_add_test(tests, no_single_changed_byte_of_the_headers_reads_outside);
     tcase_add_test(tests, a_key_is_matched_whole);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

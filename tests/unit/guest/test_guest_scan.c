@@ -4,6 +4,7 @@
 
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -232,10 +233,5 @@ int main(void)
     tcase_add_loop_test(tests, what_passes_the_check_the_strict_reader_reads, 0,
                         sizeof documents / sizeof documents[0]);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

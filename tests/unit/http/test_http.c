@@ -5,6 +5,7 @@
 #include "server/http/problem.h"
 
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -222,10 +223,5 @@ int main(void)
     tcase_add_test(tcase, replaces_a_dead_socket_but_never_a_live_one_or_a_file);
     tcase_add_test(tcase, tells_the_port_it_took);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -1,6 +1,7 @@
 /* What common/options promises: bounds, messages and no silent acceptance. */
 #include "common/options/options.h"
 #include "common/options/paths.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -186,10 +187,5 @@ int main(void)
     tcase_add_test(tcase, makes_paths_absolute_and_refuses_long_ones);
     tcase_add_test(tcase, finds_the_source_tree_above_the_program);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

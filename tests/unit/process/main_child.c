@@ -4,6 +4,7 @@
  *   unprivileged     as user 65534, who may not write the cgroup either
  */
 #include "harness.h"
+#include "tests/run_suite.h"
 
 #include <grp.h>
 #include <sched.h>
@@ -70,10 +71,5 @@ int main(int argc, char **argv)
     suite_add_tcase(suite, case_teardown());
     suite_add_tcase(suite, case_loss());
     suite_add_tcase(suite, case_run());
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

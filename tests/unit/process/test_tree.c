@@ -2,6 +2,7 @@
 #include "common/process/cgroup.h"
 #include "common/process/proc_stat.h"
 #include "common/process/tree.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -366,10 +367,5 @@ int main(void)
     tcase_add_test(cgroups, a_long_mount_table_is_read_to_its_end_and_a_monstrous_line_is_passed_by);
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, cgroups);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

@@ -1,5 +1,6 @@
 /* Violation evidence: found in bytes of any form, and never where a well-formed answer has none. */
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 #include "tests/unit/catalog/mutate.h"
 #include "tests/unit/protocol/messages.h"
 
@@ -173,10 +174,5 @@ int main(void)
     tcase_add_test(tests, evidence_survives_damage_around_it);
     tcase_add_test(tests, a_line_of_quotation_marks_takes_linear_time);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

@@ -1,5 +1,6 @@
 /* Responses: every mutant refused with its field, every bound, every contradiction, and build/parse agreement. */
 #include "common/cleanup.h"
+#include "tests/run_suite.h"
 #include "tests/unit/catalog/mutate.h"
 #include "tests/unit/protocol/messages.h"
 
@@ -352,10 +353,5 @@ int main(void)
     tcase_add_test(tests, messages_never_repeat_what_the_target_said);
     tcase_add_test(tests, what_is_built_is_parsed_to_the_same);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return run_suite(suite);
 }

@@ -1,5 +1,6 @@
 /* Implementation of fixture.h. */
 #include "tests/unit/server/fixture.h"
+#include "tests/run_suite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,10 +59,5 @@ int run_tests(const char *name, void (*add)(TCase *tests))
     TCase *tests = tcase_create(name);
     add(tests);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -1,9 +1,9 @@
 /* The engine on a small machine of its own, and its look-ups on the real ones. */
 #include "statemachines/campaign.h"
 #include "statemachines/engine.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 enum { STATE_OPEN, STATE_SHUT, STATE_GONE, STATE_COUNT };
 enum { EVENT_PUSH, EVENT_BREAK, EVENT_UNUSED, EVENT_COUNT };
@@ -221,10 +221,5 @@ static Suite *engine_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(engine_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(engine_suite());
 }

@@ -3,9 +3,9 @@
 #include "statemachines/executor_session.h"
 #include "statemachines/minimization.h"
 #include "statemachines/strategist_call.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 static struct hf_campaign_facts campaign;
 
@@ -375,10 +375,5 @@ static Suite *facts_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(facts_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(facts_suite());
 }

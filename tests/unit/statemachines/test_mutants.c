@@ -6,10 +6,10 @@
 #include "statemachines/campaign.h"
 #include "statemachines/executor_session.h"
 #include "statemachines/strategist_call.h"
+#include "tests/run_suite.h"
 #include "walker.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ROWS = 400 };
@@ -255,10 +255,5 @@ static Suite *mutants_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(mutants_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(mutants_suite());
 }

@@ -3,6 +3,7 @@
  * to write it anew: HF_UPDATE_DOCS=1 in the environment of this program, run in the source tree.
  */
 #include "statemachines/print.h"
+#include "tests/run_suite.h"
 
 #include <check.h>
 #include <cjson/cJSON.h>
@@ -189,10 +190,5 @@ static Suite *print_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(print_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(print_suite());
 }

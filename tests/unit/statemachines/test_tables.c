@@ -6,10 +6,10 @@
 #include "invariants.h"
 #include "statemachines/campaign.h"
 #include "statemachines/executor_session.h"
+#include "tests/run_suite.h"
 #include "walker.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FACTS_SAMPLES = 20000, TIMER_STEPS_LIMIT = 16 };
@@ -127,10 +127,5 @@ static Suite *tables_suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(tables_suite());
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_suite(tables_suite());
 }

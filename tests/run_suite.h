@@ -1,10 +1,11 @@
-/* The main() of every test program of this folder: one suite, no fork, so that the sanitizers see everything. */
-#ifndef HF_TESTS_EXECUTOR_MAIN_H
-#define HF_TESTS_EXECUTOR_MAIN_H
+/* The end of a test program's main(): runs one suite in this very process, so that the sanitizers see everything. */
+#ifndef HF_TESTS_RUN_SUITE_H
+#define HF_TESTS_RUN_SUITE_H
 
 #include <check.h>
 #include <stdlib.h>
 
+/* Frees the suite; returns the exit status. */
 static inline int run_suite(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);
