@@ -328,6 +328,14 @@ static void check_topology(struct smp *smp)
                    "%ld processors online, %u listed, %u APIC ids used twice", online, seen, doubled);
 }
 
+/* Notes the time since `begin` in the result; returns the time now. */
+static uint64_t lap(struct hf_probe *probe, const char *name, uint64_t begin)
+{
+    uint64_t now = now_ms();
+    hf_emit_uint(hf_probe_result(probe), name, now - begin);
+    return now;
+}
+
 static int smp_lapic(struct hf_probe *probe)
 {
     static struct smp smp;
@@ -347,11 +355,16 @@ static int smp_lapic(struct hf_probe *probe)
     check_topology(&smp);
     if (sysconf(_SC_NPROCESSORS_ONLN) != processors)
         return 0; /* the check above has told */
+    uint64_t begin = now_ms();
     check_timers(&smp, "timer-interrupts", "timer-progress", "no-starvation");
+    begin = lap(probe, "timers_ms", begin);
     check_interrupts(&smp, "wake-up-progress", "call-interrupts");
+    begin = lap(probe, "interrupts_ms", begin);
     check_hotplug(&smp, (unsigned)churn);
+    begin = lap(probe, "hotplug_ms", begin);
     check_timers(&smp, "timer-interrupts-after-churn", "timer-progress-after-churn", "no-starvation-after-churn");
     check_interrupts(&smp, "wake-up-progress-after-churn", "call-interrupts-after-churn");
+    lap(probe, "after_churn_ms", begin);
     return 0;
 }
 
