@@ -40,8 +40,8 @@ struct hf_controller_config {
 
 enum hf_strategist_type { HF_STRATEGIST_GREEDY, HF_STRATEGIST_RANDOM, HF_STRATEGIST_COMMAND };
 
-/* What a client asks for, already within bounds (hf_campaign_request_defaults() then overrides). Bounds: catalog.md and
- * executor-protocol.md; budget_seconds is an integer number of seconds 1..86400, budget_actions 1..100. */
+/* What a client asks for, already within bounds (hf_campaign_request_defaults() then overrides). Bounds:
+ * api/openapi.yaml; budget_seconds is an integer number of seconds 1..86400, budget_actions 1..100. */
 struct hf_campaign_request {
     char campaign[HF_IDENTIFIER_SIZE];
     char profile[HF_IDENTIFIER_SIZE];   /* default "qemu" */

@@ -20,7 +20,7 @@
 #define HF_PROFILE_MAX_ENV       32
 #define HF_PROFILE_NAME_SIZE     65
 
-/* Field names of the wire dialect (executor-protocol.md, table "Dialect"). */
+/* Field names of the wire dialect (docs/protocol.md, "Dialect"). */
 struct hf_dialect {
     char
         source[33]; /* "holdfast": holdfast_commit, holdfast_dirty, holdfast_status, and expected_commit refers to it */

@@ -11,7 +11,7 @@
  *
  * Event-driven use: hf_child_start(), watch control_fd (readable = report ready or supervisor gone), hf_child_stop(),
  * hf_child_read_report(), hf_child_clear(). Blocking use: hf_child_run().
- * Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pidfd_open(2), cgroups(7), architecture.md (containment).
+ * Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pidfd_open(2), cgroups(7).
  */
 #ifndef HF_COMMON_PROCESS_CHILD_H
 #define HF_COMMON_PROCESS_CHILD_H

@@ -1,5 +1,5 @@
 /*
- * Executor protocol, schema version 1 (executor-protocol.md): the messages as structs, one strict parser and one
+ * Executor protocol, schema version 1 (docs/protocol.md): the messages as structs, one strict parser and one
  * builder for each, used by both sides so that there is no second definition. Canonical JSON, one message a line, at
  * most HF_PROTOCOL_MAX_LINE bytes without the newline.
  */

@@ -1,5 +1,5 @@
 /*
- * Shapes of the responses as tables (executor-protocol: "Responses"). Called by response.c before it reads a field.
+ * Shapes of the responses as tables (docs/protocol.md, "Responses"). Called by response.c before it reads a field.
  * What a table cannot say, contradictions between fields, is in response_check.c.
  */
 #include "common/protocol/response_shape.h"
