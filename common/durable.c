@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TEMPORARY_SUFFIX ".tmp~"
 
@@ -174,4 +175,19 @@ int hf_dir_open(int dirfd, const char *name, bool create, struct hf_error *err)
     if (missing && err)
         err->code = "storage-missing";
     return -1;
+}
+
+int hf_dir_check_private(int dirfd, const char *name, struct hf_error *err)
+{
+    struct stat status;
+    if (fstat(dirfd, &status) < 0)
+        return hf_io_error(err, name, "inspect the directory");
+    if (status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH)))
+        return 0;
+    char quoted[HF_ERROR_QUOTE_SIZE];
+    return hf_error_set(err, "storage-unsafe", 0, NULL,
+                        "%s: expected a directory of user %u that nobody else may write to, found one of user %u with "
+                        "mode %04o; choose another, or look at what is in it and then change owner or mode",
+                        hf_error_quote(name, strlen(name), quoted), (unsigned)geteuid(), (unsigned)status.st_uid,
+                        (unsigned)(status.st_mode & 07777));
 }

@@ -59,6 +59,10 @@ int hf_document_sweep(int dirfd, struct hf_error *err);
  * -1; code "storage-missing" when it is absent and not to be created. */
 int hf_dir_open(int dirfd, const char *name, bool create, struct hf_error *err);
 
+/* 0 when nobody but this user can put files there: the open directory dirfd belongs to this user and is writable by
+ * nobody else. Otherwise -1 with code "storage-unsafe"; `name` is for the message. */
+int hf_dir_check_private(int dirfd, const char *name, struct hf_error *err);
+
 /* Fault injection for tests: called before each open, mkdir, read, write, truncate, fdatasync, fsync, rename and unlink
  * with the operation's name and the file's; a non-zero return is the errno that the operation then fails with. For
  * "write" a negative return -n makes the write short by n bytes instead. NULL outside tests; set it only while no other

@@ -107,6 +107,8 @@ static const char *advice(int saved_errno)
     case EMFILE:
     case ENFILE:
         return "; raise the limit of open files (LimitNOFILE=)";
+    case ENOTDIR:
+        return "; a directory is needed, not a file or a symbolic link";
     case ELOOP:
         return "; replace the symbolic link by what it points to";
     default:

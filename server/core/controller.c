@@ -101,10 +101,11 @@ static void raise_descriptor_limit(void)
     }
 }
 
+/* What somebody else could plant there, a register without its entries or a run that never was, would be believed. */
 static int open_directory(const char *path, struct hf_error *err)
 {
     cleanup_close int fd = hf_dir_open(AT_FDCWD, path, true, err);
-    return fd < 0 ? hf_error_prefix(err, "%s", path) : 0;
+    return fd < 0 ? -1 : hf_dir_check_private(fd, path, err);
 }
 
 struct hf_controller *hf_controller_new(uv_loop_t *loop, const struct hf_controller_config *config,

@@ -324,10 +324,12 @@ static int recover_directory(struct hf_controller *controller, int runs_fd, cons
         return -1;
     if (dirfd < 0)
         return 0;
+    if (hf_dir_check_private(dirfd, run_id, err) != 0)
+        return -1;
     if (sweep_temporaries(dirfd, 2, err) != 0)
         return -1;
     if (has_file(dirfd, "target-quarantine.json") && restore_target(controller, dirfd, err) != 0)
-        return -1;
+        return hf_error_prefix(err, "recovering %s", run_id);
     if (is_settled(controller, dirfd, run_id))
         return 0;
     if (!has_file(dirfd, "metadata.json") && !has_file(dirfd, "transitions.jsonl"))

@@ -6,7 +6,9 @@
 #include "common/durable.h"
 #include "server/core/recovery_internal.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TRANSITION_MAX_BYTES  65536
 #define OBSERVATION_MAX_BYTES (256 * 1024)
@@ -131,6 +133,19 @@ static void read_journal(struct hf_recovered *run, const char *name, size_t max_
         note_damage(run, name, &err);
 }
 
+/* The transition that starts a session is durable before the session is: without it the journal has lost lines, also
+ * when those that are left fit together. */
+static void check_session_told(struct hf_recovered *run)
+{
+    struct hf_error err = {0};
+    bool had_session = run->actions.actions > 0 || run->completed_count > 0 ||
+                       faccessat(run->dirfd, "target-initialize.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!had_session || run->session_started)
+        return;
+    hf_error_set(&err, "journal-invalid", 0, NULL, "it does not tell of the session that other files are evidence of");
+    note_damage(run, "transitions.jsonl", &err);
+}
+
 void hf_recover_read(struct hf_recovered *run, const char *run_id)
 {
     hf_sm_init(&run->campaign, &hf_campaign_machine);
@@ -145,6 +160,7 @@ void hf_recover_read(struct hf_recovered *run, const char *run_id)
     hf_sha256_final(&reader.hash, digest);
     hf_hex(digest, sizeof digest, run->actions.sha256);
     read_journal(run, "observations.jsonl", OBSERVATION_MAX_BYTES, on_observation, run);
+    check_session_told(run);
     if (run->facts.violation_evidence)
         hf_campaign_conclude(&run->facts, HF_CAMPAIGN_CATEGORY_POLICY_VIOLATION);
 }

@@ -84,6 +84,7 @@ bool bench_start_controller(struct bench *bench)
     uv_loop_init(&bench->loop);
     bench->controller = hf_controller_new(&bench->loop, &config, &bench->error);
     if (!bench->controller) {
+        uv_run(&bench->loop, UV_RUN_DEFAULT); /* handles close on the loop */
         uv_loop_close(&bench->loop);
         return false;
     }

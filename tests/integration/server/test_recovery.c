@@ -250,6 +250,66 @@ START_TEST(damage_inside_a_journal_is_told_and_not_repaired)
 }
 END_TEST
 
+/* What is left tells of a session whose end nobody knows: its target may not be used again (I3). */
+START_TEST(a_lost_journal_costs_the_target)
+{
+    run_well();
+    forget_index();
+    remove_file("transitions.jsonl");
+    remove_file("public-summary.json");
+    remove_file("summary.json");
+    start();
+    bench_expect(&bench, "failed", "controller-restarted");
+    ck_assert(bench_has(&bench, "target-quarantine.json"));
+    cleanup_json cJSON *summary = bench_json(&bench, "summary.json");
+    ck_assert_ptr_nonnull(strstr(hf_json_get_string(summary, "error"), "transitions.jsonl is damaged"));
+}
+END_TEST
+
+static void expect_refused(const char *code, const char *name)
+{
+    ck_assert(!bench_start_controller(&bench));
+    ck_assert_str_eq(bench.error.code, code);
+    ck_assert_msg(strstr(bench.error.message, name), "%s", bench.error.message);
+}
+
+/* Another user could have planted the register or a run there. */
+START_TEST(directories_that_others_can_write_to_are_refused)
+{
+    char path[700];
+    run_well();
+    path_of("", path);
+    const char *const directories[] = {bench.runs, bench.state, path};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(chmod(directories[i], _i ? 0770 : 0707), 0);
+        expect_refused("storage-unsafe", i < 2 ? directories[i] : bench.run_id);
+        ck_assert_int_eq(chmod(directories[i], 0700), 0);
+    }
+    for (int i = 0; i < 3 && geteuid() == 0; i++) {
+        ck_assert_int_eq(chown(directories[i], 65534, 65534), 0);
+        expect_refused("storage-unsafe", "user 65534");
+        ck_assert_int_eq(chown(directories[i], 0, 0), 0);
+    }
+    start();
+}
+END_TEST
+
+/* Not followed, not skipped, not deleted: somebody has to look. */
+START_TEST(what_is_no_run_directory_but_has_such_a_name_is_refused)
+{
+    static const char name[] = "run-20260101t000000z-1-00000000";
+    char path[400];
+    snprintf(path, sizeof path, "%.300s/%s", bench.runs, name);
+    start();
+    bench_stop_controller(&bench);
+    ck_assert_int_eq(_i ? mkfifo(path, 0600) : symlink("/etc", path), 0);
+    expect_refused("storage-failed", name);
+    ck_assert_ptr_nonnull(strstr(bench.error.message, "symbolic link"));
+    ck_assert_int_eq(unlink(path), 0);
+    start();
+}
+END_TEST
+
 START_TEST(evidence_of_a_violation_outlives_the_crash)
 {
     bench_set_behaviours(&bench, "violation:execute2");
@@ -336,6 +396,9 @@ int main(void)
     tcase_add_test(tests, a_verdict_that_was_sealed_stays);
     tcase_add_test(tests, torn_last_lines_are_cut);
     tcase_add_test(tests, damage_inside_a_journal_is_told_and_not_repaired);
+    tcase_add_test(tests, a_lost_journal_costs_the_target);
+    tcase_add_loop_test(tests, directories_that_others_can_write_to_are_refused, 0, 2);
+    tcase_add_loop_test(tests, what_is_no_run_directory_but_has_such_a_name_is_refused, 0, 2);
     tcase_add_test(tests, evidence_of_a_violation_outlives_the_crash);
     tcase_add_test(tests, a_lost_index_is_rebuilt_from_the_run_directories);
     tcase_add_test(tests, a_directory_that_never_counted_as_started_is_swept);
