@@ -213,6 +213,11 @@ static void end_read(sqlite3_stmt *statement)
 
 bool hf_index_get_run(struct hf_index *index, const char *run_id, struct hf_campaign_view *view)
 {
+    const struct hf_campaign_view *kept = hf_index_kept_run(index, run_id);
+    if (kept) {
+        *view = *kept;
+        return true;
+    }
     sqlite3_stmt *statement = index->statements[HF_INDEX_GET_RUN];
     bind_text(statement, 1, run_id);
     bool found = sqlite3_step(statement) == SQLITE_ROW;

@@ -23,7 +23,9 @@ void hf_index_close(struct hf_index *index);
 
 typedef void (*hf_index_done)(void *context, const struct hf_error *err);
 
-/* Inserts the run or replaces its changeable columns (status, category, state, failed_case, actions, finished). */
+/* Inserts the run or replaces its changeable columns (status, category, state, failed_case, actions, finished). The end
+ * of a run that cannot be written is kept in memory, where hf_index_get_run() finds it, and written with the next batch
+ * that succeeds. */
 void hf_index_put_run(struct hf_index *index, const struct hf_campaign_view *view, hf_index_done done, void *context);
 int hf_index_put_run_now(struct hf_index *index, const struct hf_campaign_view *view, struct hf_error *err);
 

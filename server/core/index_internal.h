@@ -37,10 +37,14 @@ struct hf_index {
     struct hf_index_job *waiting, **waiting_tail;
     struct hf_index_job *in_flight; /* the batch that the worker has */
     struct hf_error batch_error;    /* code NULL: the batch is committed */
+    struct hf_index_job *kept;      /* ends of runs that could not be written; they go first in the next batch */
+    unsigned kept_count;
     uv_work_t work;
 };
 
 struct hf_index *hf_index_new(uv_loop_t *loop);
+/* The end of a run that is not in the file yet; NULL when there is none. */
+const struct hf_campaign_view *hf_index_kept_run(const struct hf_index *index, const char *run_id);
 int hf_index_fail(sqlite3 *database, const char *what, struct hf_error *err);
 
 #endif

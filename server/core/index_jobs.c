@@ -3,6 +3,7 @@
  * (and so one fsync) for a batch. A batch that fails is rolled back as a whole and every job in it hears the same
  * error.
  */
+#include "common/cleanup.h"
 #include "server/core/index_internal.h"
 #include "server/core/loop_meter.h"
 
@@ -11,6 +12,9 @@
 
 /* The callbacks of a batch run in one callback of the loop, so that it must not grow without bound. */
 #define MAX_BATCH 16
+
+/* Ends of runs that wait for a disk that takes them; beyond that the oldest are told by their run directories only. */
+#define MAX_KEPT HF_CONTROLLER_MAX_CAMPAIGNS
 
 struct hf_index *hf_index_new(uv_loop_t *loop)
 {
@@ -50,6 +54,50 @@ static void perform_batch(uv_work_t *work)
         sqlite3_exec(index->writer, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one that counts */
 }
 
+static void free_jobs(struct hf_index_job *job)
+{
+    while (job) {
+        struct hf_index_job *next = job->next;
+        free(job);
+        job = next;
+    }
+}
+
+static void keep(struct hf_index *index, struct hf_index_job *job)
+{
+    job->done = NULL; /* it was told of the failure */
+    job->next = index->kept;
+    index->kept = job;
+    if (++index->kept_count <= MAX_KEPT)
+        return;
+    struct hf_index_job *last = index->kept;
+    for (unsigned i = 1; i < MAX_KEPT; i++)
+        last = last->next;
+    free_jobs(STEAL_PTR(last->next));
+    index->kept_count = MAX_KEPT;
+}
+
+/* Puts what is kept before the batch in flight. */
+static void retry_kept(struct hf_index *index)
+{
+    struct hf_index_job **end = &index->kept;
+    while (*end)
+        end = &(*end)->next;
+    *end = index->in_flight;
+    index->in_flight = STEAL_PTR(index->kept);
+    index->kept_count = 0;
+}
+
+const struct hf_campaign_view *hf_index_kept_run(const struct hf_index *index, const char *run_id)
+{
+    const struct hf_index_job *const lists[] = {index->kept, index->in_flight};
+    for (size_t i = 0; i < 2; i++)
+        for (const struct hf_index_job *job = lists[i]; job; job = job->next)
+            if (!job->is_quarantine && job->view.finished_wall_ms && strcmp(job->view.run_id, run_id) == 0)
+                return &job->view;
+    return NULL;
+}
+
 static void start_batch(struct hf_index *index);
 
 static void on_batch_done(uv_work_t *work, int status)
@@ -65,7 +113,10 @@ static void on_batch_done(uv_work_t *work, int status)
         struct hf_index_job *next = job->next;
         if (job->done)
             job->done(job->context, batch_error.code ? &batch_error : NULL);
-        free(job);
+        if (batch_error.code && !job->is_quarantine && job->view.finished_wall_ms)
+            keep(index, job);
+        else
+            free(job);
         job = next;
     }
 }
@@ -82,6 +133,7 @@ static void start_batch(struct hf_index *index)
     *cut = NULL;
     if (!index->waiting)
         index->waiting_tail = &index->waiting;
+    retry_kept(index);
     if (uv_queue_work(index->loop, &index->work, perform_batch, on_batch_done) != 0)
         abort(); /* only for invalid arguments */
 }
@@ -124,5 +176,6 @@ void hf_index_close(struct hf_index *index)
         sqlite3_finalize(index->statements[i]);
     sqlite3_close(index->reader);
     sqlite3_close(index->writer);
+    free_jobs(index->kept);
     free(index);
 }

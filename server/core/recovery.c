@@ -18,6 +18,7 @@
 
 #define SUMMARY_MAX_BYTES  (256 * 1024)
 #define DOCUMENT_MAX_BYTES 65536
+#define STORAGE_FAILURE    "controller-storage-failure"
 
 static bool has_file(int dirfd, const char *name)
 {
@@ -159,13 +160,52 @@ static int complete_public_summary(struct hf_recovered *run, const cJSON *summar
     return step(run, HF_CAMPAIGN_EVENT_SUMMARY_DURABLE, err);
 }
 
+/* A journal that could not be written ends anywhere; then only a summary that says so is the verdict. */
 static bool is_sealed(const struct hf_recovered *run, const cJSON *summary)
 {
-    int state = run->campaign.state;
     const char *category = hf_json_get_string(summary, "category");
     const char *run_id = hf_json_get_string(summary, "run_id");
     return category && hf_json_get_string(summary, "status") && run_id && strcmp(run_id, run->record.run_id) == 0 &&
-           state == HF_CAMPAIGN_STATE_SUMMARIZING;
+           (run->campaign.state == HF_CAMPAIGN_STATE_SUMMARIZING || strcmp(category, STORAGE_FAILURE) == 0);
+}
+
+/* Its session may have run until the end of the controller, as far as the journal tells. */
+static int put_open_target(struct hf_controller *controller, struct hf_recovered *run, const char *reason,
+                           struct hf_error *err)
+{
+    bool started = run->session_started || run->damage.code;
+    if (!started || run->session.state == HF_EXECUTOR_SESSION_STATE_CLOSED)
+        return 0;
+    return put_target(controller, run, reason, err);
+}
+
+static int end_sealed(struct hf_controller *controller, struct hf_recovered *run, const cJSON *summary,
+                      struct hf_error *err)
+{
+    if (strcmp(hf_json_get_string(summary, "category"), STORAGE_FAILURE) == 0 &&
+        put_open_target(controller, run, STORAGE_FAILURE, err) != 0)
+        return -1;
+    return complete_public_summary(run, summary, err);
+}
+
+/* Neither journal nor summary could be written, but the index tells how the run ended, as clients were told. */
+static bool is_told(struct hf_controller *controller, const struct hf_recovered *run, struct hf_campaign_view *view)
+{
+    return hf_index_get_run(controller->index, run->record.run_id, view) && view->finished_wall_ms != 0 &&
+           strcmp(view->status, "failed") == 0 && hf_campaign_category_by_name(view->category) > 0;
+}
+
+static int end_as_told(struct hf_controller *controller, struct hf_recovered *run, const struct hf_campaign_view *view,
+                       struct hf_error *err)
+{
+    char sentence[256];
+    snprintf(sentence, sizeof sentence,
+             "the disk took neither the journal nor the summaries when the campaign ended as %s; they were completed "
+             "at the next start",
+             view->category);
+    if (put_open_target(controller, run, view->category, err) != 0)
+        return -1;
+    return write_documents(run, false, view->category, sentence, err);
 }
 
 /* The controller ended in the middle of this run. */
@@ -177,9 +217,7 @@ static int end_interrupted(struct hf_controller *controller, struct hf_recovered
              run->damage.code ? run->damage.message : "");
     if (step(run, HF_CAMPAIGN_EVENT_CONTROLLER_RESTARTED, err) != 0)
         return -1;
-    bool session_open = run->session.state != HF_EXECUTOR_SESSION_STATE_CLOSED;
-    if ((run->session_started || run->damage.code) && session_open &&
-        put_target(controller, run, "controller-restarted", err) != 0)
+    if (put_open_target(controller, run, "controller-restarted", err) != 0)
         return -1;
     if (step(run, HF_CAMPAIGN_EVENT_QUARANTINE_DURABLE, err) != 0 ||
         write_documents(run, false, hf_campaign_category_name(run->facts.category), sentence, err) != 0)
@@ -239,11 +277,14 @@ static int recover_run(struct hf_controller *controller, int dirfd, const char *
     run->dirfd = dirfd;
     hf_recover_read(run, run_id);
     cleanup_json cJSON *summary = read_document(dirfd, "summary.json");
+    struct hf_campaign_view told;
     int failed;
     if (hf_sm_is_terminal(&run->campaign))
         failed = end_terminal(controller, run, err);
     else if (is_sealed(run, summary))
-        failed = complete_public_summary(run, summary, err);
+        failed = end_sealed(controller, run, summary, err);
+    else if (is_told(controller, run, &told))
+        failed = end_as_told(controller, run, &told, err);
     else
         failed = end_interrupted(controller, run, err);
     failed = failed || put_index_row(controller, run, err);
