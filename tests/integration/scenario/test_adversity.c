@@ -95,7 +95,9 @@ START_TEST(an_output_directory_in_use_is_never_overwritten)
     struct stat status;
     ck_assert_int_eq(mkdir(sandbox.output, 0700), 0);
     snprintf(log, sizeof log, "%s/serial-1.log", sandbox.output);
-    cleanup_close int fd = open(log, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    int fd = open(log, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
     run_scenario(&sandbox, "boot", "tcg", "120", &output);
     assert_status(NOT_HELD, "serial-1.log");
     ck_assert_int_eq(stat(log, &status), 0);
