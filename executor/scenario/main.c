@@ -6,6 +6,7 @@
  */
 #include "common/cleanup.h"
 #include "common/options/options.h"
+#include "common/program.h"
 #include "executor/scenario/report.h"
 #include "executor/scenario/scenarios.h"
 #include "executor/scenario/verify.h"
@@ -112,7 +113,6 @@ static int open_signals(void)
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGHUP);
-    signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &wanted, NULL) != 0)
         return -1;
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -234,6 +234,7 @@ int main(int argc, char **argv)
     size_t count = sizeof options / sizeof options[0];
     struct hf_option_result result;
     struct hf_error err = {0};
+    hf_program_begin();
     if (hf_options_parse(options, count, argc, argv, &result, &err))
         return fail(EXIT_USAGE, &err);
     if (result.help)

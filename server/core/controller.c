@@ -168,7 +168,11 @@ int hf_controller_cancel(struct hf_controller *controller, const char *run_id, s
         hf_run_cancel(run);
         return 0;
     }
-    if (run || hf_index_get_run(controller->index, run_id, &view))
+    bool known = hf_index_get_run(controller->index, run_id, &view);
+    if (!run && known && view.finished_wall_ms == 0)
+        return hf_error_set(err, "campaign-elsewhere", 0, NULL,
+                            "another controller process runs this campaign; cancel it there");
+    if (run || known)
         return hf_error_set(err, "campaign-finished", 0, NULL, "the campaign has already finished");
     return hf_error_set(err, "campaign-unknown", 0, NULL, "there is no campaign of this id");
 }

@@ -3,6 +3,7 @@
  * of start and stop. Ready once it has recovered what a crash left and prints where it listens.
  */
 #include "common/cleanup.h"
+#include "common/json_shape.h"
 #include "common/log.h"
 #include "common/options/options.h"
 #include "common/options/paths.h"
@@ -46,11 +47,19 @@ static int add_executor(void *target, const char *value, struct hf_error *err)
     size_t length = equals ? (size_t)(equals - value) : 0;
     if (!equals || length == 0 || length >= HF_IDENTIFIER_SIZE || equals[1] != '/')
         return hf_error_set(err, "usage", 0, "executor", "--executor expects NAME=/absolute/path/of/wrapper");
+    char name[HF_IDENTIFIER_SIZE] = "";
+    memcpy(name, value, length);
+    if (!hf_text_is(HF_TEXT_IDENTIFIER, name))
+        return hf_error_set(
+            err, "usage", 0, "executor",
+            "--executor expects a NAME of the form [a-z][a-z0-9-]{0,63}: clients could not name another");
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->entries[i].name, name) == 0)
+            return hf_error_set(err, "usage", 0, "executor", "--executor %s was given twice; give it once", name);
     if (table->count == MAX_EXECUTORS)
         return hf_error_set(err, "usage", 0, "executor", "--executor may be given at most %d times", MAX_EXECUTORS);
     struct hf_executor_config *entry = &table->entries[table->count++];
-    memcpy(entry->name, value, length);
-    entry->name[length] = '\0';
+    memcpy(entry->name, name, sizeof name);
     entry->command = strdup(equals + 1);
     return entry->command ? 0 : hf_error_set(err, "usage", ENOMEM, "executor", "out of memory");
 }
@@ -249,5 +258,7 @@ int main(int argc, char **argv)
     stop_service(&service, &options);
     for (size_t i = 0; i < options.executors.count; i++)
         free(options.executors.entries[i].command);
-    return status < 0 ? EXIT_INFRASTRUCTURE : 0;
+    if (status == 0)
+        return 0;
+    return err.code && strcmp(err.code, "listen-address") == 0 ? EXIT_USAGE : EXIT_INFRASTRUCTURE;
 }

@@ -26,6 +26,7 @@ static const struct problem problems[] = {
     {"campaign-unknown", 404, "There is no such campaign"},
     {"summary-pending", 404, "The campaign has not ended yet"},
     {"method-not-allowed", 405, "The method is not allowed here"},
+    {"campaign-elsewhere", 409, "The campaign runs in another controller"},
     {"campaign-finished", 409, "The campaign has already ended"},
     {"body-too-large", 413, "The body is too large"},
     {"content-type-unsupported", 415, "The body must be application/json"},

@@ -293,6 +293,30 @@ START_TEST(serves_others_while_a_thousand_connections_idle)
 }
 END_TEST
 
+static const char *const wrong_command_lines[] = {
+    "--executor 'A B=/bin/true'",
+    "--executor =/bin/true",
+    "--executor a=bin/true",
+    "--executor a=/bin/true --executor a=/bin/false",
+    "--listen 0.0.0.0:8421",
+    "--listen localhost:8421",
+    "--listen 127.0.0.1:65536",
+    "--listen unix:relative",
+    "--listen ''",
+};
+
+START_TEST(refuses_a_wrong_command_line_as_usage)
+{
+    char command[5000];
+    snprintf(command, sizeof command,
+             "exec timeout 20 %s/holdfastd --runs-dir %s/other-runs --state-dir %s/other-state %s 2>/dev/null",
+             getenv("HF_BIN_DIR"), server.directory, server.directory, wrong_command_lines[_i]);
+    int status = system(command);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 2);
+}
+END_TEST
+
 START_TEST(survives_clients_that_leave_in_the_middle)
 {
     for (int i = 0; i < 200; i++) {
@@ -326,6 +350,8 @@ int main(void)
     tcase_add_test(tcase, answers_pipelined_requests_in_order);
     tcase_add_test(tcase, closes_requests_that_drip);
     tcase_add_test(tcase, serves_others_while_a_thousand_connections_idle);
+    tcase_add_loop_test(tcase, refuses_a_wrong_command_line_as_usage, 0,
+                        (int)(sizeof wrong_command_lines / sizeof wrong_command_lines[0]));
     tcase_add_test(tcase, survives_clients_that_leave_in_the_middle);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);

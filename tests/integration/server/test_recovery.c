@@ -294,6 +294,28 @@ START_TEST(directories_that_others_can_write_to_are_refused)
 }
 END_TEST
 
+START_TEST(a_run_of_another_process_is_not_called_finished)
+{
+    struct hf_campaign_view view;
+    struct hf_error err;
+    bench_set_behaviours(&bench, "late:execute:10000");
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (bench_start_controller(&bench))
+            bench_run(&bench);
+        _exit(0);
+    }
+    for (int i = 0; i < 100 && bench_seen(&bench, "execute") == 0; i++)
+        pause_ms(100);
+    start();
+    ck_assert_uint_eq(hf_controller_list(bench.controller, NULL, 1, &view), 1);
+    ck_assert_int_eq(hf_controller_cancel(bench.controller, view.run_id, &err), -1);
+    ck_assert_str_eq(err.code, "campaign-elsewhere");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+END_TEST
+
 /* Not followed, not skipped, not deleted: somebody has to look. */
 START_TEST(what_is_no_run_directory_but_has_such_a_name_is_refused)
 {
@@ -396,6 +418,7 @@ int main(void)
     tcase_add_test(tests, a_verdict_that_was_sealed_stays);
     tcase_add_test(tests, torn_last_lines_are_cut);
     tcase_add_test(tests, damage_inside_a_journal_is_told_and_not_repaired);
+    tcase_add_test(tests, a_run_of_another_process_is_not_called_finished);
     tcase_add_test(tests, a_lost_journal_costs_the_target);
     tcase_add_loop_test(tests, directories_that_others_can_write_to_are_refused, 0, 2);
     tcase_add_loop_test(tests, what_is_no_run_directory_but_has_such_a_name_is_refused, 0, 2);
