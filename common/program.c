@@ -19,7 +19,8 @@ void hf_program_begin(void)
     occupy_standard_streams();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    umask(022);
+    mode_t given = umask(077);
+    umask((given & 077) | 022);
 }
 
 bool hf_program_hears_hangup(void)

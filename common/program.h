@@ -12,7 +12,7 @@
  * that was closed stays unusable: reads and writes fail with EBADF.
  * - SIGPIPE and SIGXFSZ are ignored: a reader that left, or a file size limit (RLIMIT_FSIZE), is an error of one write
  * and not the end of a program that has summaries to write.
- * - The umask is 022: modes are given where files are made, and a stricter umask would take them from ourselves.
+ * - The umask takes nothing from this user and at least writing from others; one that takes more from them stays.
  */
 void hf_program_begin(void);
 
