@@ -18,7 +18,6 @@
 
 #define SUMMARY_MAX_BYTES  (256 * 1024)
 #define DOCUMENT_MAX_BYTES 65536
-#define STORAGE_FAILURE    "controller-storage-failure"
 
 static bool has_file(int dirfd, const char *name)
 {
@@ -160,13 +159,26 @@ static int complete_public_summary(struct hf_recovered *run, const cJSON *summar
     return step(run, HF_CAMPAIGN_EVENT_SUMMARY_DURABLE, err);
 }
 
-/* A journal that could not be written ends anywhere; then only a summary that says so is the verdict. */
+static bool agree(const cJSON *summary, const cJSON *public_summary)
+{
+    static const char *const keys[] = {"run_id", "status", "category"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *one = hf_json_get_string(summary, keys[i]), *other = hf_json_get_string(public_summary, keys[i]);
+        if (!one || !other || strcmp(one, other) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A journal that could not be written any more ends anywhere; two summaries that agree are the verdict all the same. */
 static bool is_sealed(const struct hf_recovered *run, const cJSON *summary)
 {
-    const char *category = hf_json_get_string(summary, "category");
     const char *run_id = hf_json_get_string(summary, "run_id");
-    return category && hf_json_get_string(summary, "status") && run_id && strcmp(run_id, run->record.run_id) == 0 &&
-           (run->campaign.state == HF_CAMPAIGN_STATE_SUMMARIZING || strcmp(category, STORAGE_FAILURE) == 0);
+    if (!hf_json_get_string(summary, "category") || !hf_json_get_string(summary, "status") || !run_id ||
+        strcmp(run_id, run->record.run_id) != 0)
+        return false;
+    cleanup_json cJSON *public_summary = read_document(run->dirfd, "public-summary.json");
+    return run->campaign.state == HF_CAMPAIGN_STATE_SUMMARIZING || agree(summary, public_summary);
 }
 
 /* Its session may have run until the end of the controller, as far as the journal tells. */
@@ -182,8 +194,8 @@ static int put_open_target(struct hf_controller *controller, struct hf_recovered
 static int end_sealed(struct hf_controller *controller, struct hf_recovered *run, const cJSON *summary,
                       struct hf_error *err)
 {
-    if (strcmp(hf_json_get_string(summary, "category"), STORAGE_FAILURE) == 0 &&
-        put_open_target(controller, run, STORAGE_FAILURE, err) != 0)
+    bool journal_is_whole = run->campaign.state == HF_CAMPAIGN_STATE_SUMMARIZING;
+    if (!journal_is_whole && put_open_target(controller, run, hf_json_get_string(summary, "category"), err) != 0)
         return -1;
     return complete_public_summary(run, summary, err);
 }
