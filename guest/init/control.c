@@ -111,8 +111,8 @@ static void receive(struct hf_control *control)
         control->in_length += (size_t)got;
 }
 
-/* The kernel keeps what a lost host had sent; it must not be taken for the beginning of what the next one says. Once, when
- * the host is first missed: the next host's bytes arrive before the message that it is there. */
+/* The kernel keeps what a lost host had sent; it must not be taken for the beginning of what the next one says. Once,
+ * when the host is first missed: the next host's bytes arrive before the message that it is there. */
 static void discard_input(struct hf_control *control)
 {
     while (read(control->fd, control->in, sizeof control->in) > 0)

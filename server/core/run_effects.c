@@ -131,6 +131,7 @@ static void start_session(struct hf_run *run)
         .grace_ms = times->grace_ms,
         .quarantine_timeout_seconds = (int)(times->quarantine_timeout_ms / 1000),
         .last_moment_mono_ms = hf_clock_mono_ms() + run->facts.remaining_ms + times->grace_ms,
+        .external = !run->record.local,
         .run_dirfd = run->dirfd,
         .label = "campaign",
         .owner = &hf_run_session_owner,
@@ -205,11 +206,9 @@ static struct hf_execute_response observed_answer(struct hf_run *run)
         .category = violation ? HF_CATEGORY_POLICY_VIOLATION : HF_CATEGORY_EXECUTOR_ERROR,
         .oracles = {.host_canary_intact = !violation},
     };
-    char text[512];
     const char *reason = violation ? "violation evidence in an answer that was not valid"
-                         : response && response->operation == HF_OP_ERROR
-                             ? hf_session_clean_text(response->error.error, text, sizeof text)
-                             : "the executor gave no valid answer";
+                         : response && response->operation == HF_OP_ERROR ? response->error.error
+                                                                          : "the executor gave no valid answer";
     answer.error = strdup(reason);
     return answer;
 }

@@ -115,7 +115,7 @@ static void take_execute_answer(struct hf_run *run)
         return;
     run->failed_case = case_id;
     fail_with(run, "case-failed", "case %s ended as %s%s%s", case_id, hf_category_name(category), detail ? ": " : "",
-              hf_session_clean_text(detail, text, sizeof text));
+              hf_session_target_words(run->session, detail, text, sizeof text));
 }
 
 /* Evidence outranks whatever went wrong before it, also as the reason that is told. */
@@ -140,7 +140,7 @@ static void take_finalize_answer(struct hf_run *run)
     if (oracle) {
         run->finalization_category = HF_CAMPAIGN_CATEGORY_ORACLE_UNAVAILABLE;
         fail_with(run, "oracle-unavailable", "an oracle had failed by the end of the campaign: %s",
-                  hf_session_clean_text(oracle, text, sizeof text));
+                  hf_session_target_words(run->session, oracle, text, sizeof text));
     } else if (boot && !hf_boot_record_clean(boot)) {
         enum hf_campaign_category category = category_of(boot->category);
         run->finalization_category = category ? category : HF_CAMPAIGN_CATEGORY_EXECUTOR_ERROR;

@@ -249,6 +249,7 @@ struct hf_session *hf_session_new(struct hf_session_options *options)
     session->dialect = options->dialect;
     session->times = options->times;
     session->grace_ms = options->grace_ms;
+    session->external = options->external;
     session->initialize = options->initialize;
     session->quarantine_timeout_seconds = options->quarantine_timeout_seconds;
     session->last_moment_mono_ms = options->last_moment_mono_ms;

@@ -44,6 +44,7 @@ struct hf_session_options {
     uint64_t grace_ms;                      /* protocol grace: added to the timeout that a request tells the executor */
     int quarantine_timeout_seconds;
     uint64_t last_moment_mono_ms; /* of the owner's budget, protocol grace included */
+    bool external;                /* the executor runs on a target of its own, behind a wrapper */
     int run_dirfd;                /* for the stderr log */
     const char *label;            /* "campaign" */
     const struct hf_session_owner *owner;
@@ -71,8 +72,10 @@ const struct hf_sm_instance *hf_session_machine(const struct hf_session *session
 
 /* Canonical text of the last well-formed answer; NULL before the first. */
 const char *hf_session_answer_text(const struct hf_session *session, size_t *length);
-/* Copies foreign text (an executor's error) into out as printable ASCII, cut to its size; NULL is "". Returns out. */
-const char *hf_session_clean_text(const char *text, char *out, size_t size);
+/* What a message may say of an executor's error text (I7). Of the local executor, which is this build's own program:
+ * the text as printable ASCII, cut to the size of out, NULL is "". Of an external one, whose target may be hostile:
+ * only where its words are kept. Returns out. */
+const char *hf_session_target_words(const struct hf_session *session, const char *text, char *out, size_t size);
 
 /* Kills what still runs; `freed` (may be NULL) follows when process, pipes and log are gone. */
 void hf_session_free(struct hf_session *session, void (*freed)(void *context), void *context);

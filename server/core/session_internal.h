@@ -22,6 +22,7 @@ struct hf_session {
     struct hf_executor_session_facts facts;
     struct hf_executor_session_times times;
     uint64_t grace_ms;
+    bool external;
     struct hf_loop_child *child;
     struct hf_bounded_log *log;
     uv_timer_t deadline;

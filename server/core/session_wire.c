@@ -9,9 +9,11 @@
 
 #include <string.h>
 
-const char *hf_session_clean_text(const char *text, char *out, size_t size)
+const char *hf_session_target_words(const struct hf_session *session, const char *text, char *out, size_t size)
 {
     size_t used = 0;
+    if (session->external && text)
+        text = "its words are kept in the run directory only";
     for (; text && *text && used + 1 < size; text++)
         out[used++] = *text >= 0x20 && *text < 0x7f ? *text : '?';
     out[used] = '\0';
@@ -36,15 +38,24 @@ static void note_bad_response(struct hf_session *session, const struct hf_error 
     hf_session_feed(session, HF_EXECUTOR_SESSION_EVENT_BAD_RESPONSE);
 }
 
-/* Failed or refused initialize, finalize, shutdown: says why in words of our own plus the executor's, cleaned. */
+/* Names of exception classes and kebab-case codes; anything else is not a name. */
+static bool is_error_type(const char *type)
+{
+    size_t length = strspn(type, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+    return length > 0 && length <= 64 && type[length] == '\0';
+}
+
+/* Failed or refused initialize, finalize, shutdown: says why, mostly in words of our own. */
 static void explain_refusal(struct hf_session *session, const struct hf_response *response)
 {
-    char type[64], text[512];
-    if (response->operation == HF_OP_ERROR) {
+    char text[512];
+    const char *type = response->operation == HF_OP_ERROR ? response->error.error_type : NULL;
+    if (type) {
+        session->owner->keep_document(session->context, "target-refusal.json", session->answer_text,
+                                      session->answer_length);
         hf_session_fail(session, "executor-refused", "the executor refused %s: %s: %s",
-                        hf_operation_name(session->request.operation),
-                        hf_session_clean_text(response->error.error_type, type, sizeof type),
-                        hf_session_clean_text(response->error.error, text, sizeof text));
+                        hf_operation_name(session->request.operation), is_error_type(type) ? type : "error",
+                        hf_session_target_words(session, response->error.error, text, sizeof text));
     } else if (response->initialize.verify_timed_out || response->initialize.verify_returncode != 0) {
         hf_session_fail(session, "executor-refused",
                         "initialize failed: the profile's verify command ended with %lld%s",

@@ -193,10 +193,10 @@ START_TEST(a_lost_session_says_how_it_ended)
         {"close:execute", "closed its output instead of answering execute"},
         {"sequence:execute", "was refused"},
         {"refuse:initialize", "verify command ended with 3"},
-        {"error:finalize", "refused finalize: RuntimeError: as asked for"},
+        {"error:finalize", "refused finalize: RuntimeError: its words are kept in the run directory only"},
         {"unclean:finalize", "did not boot and stop cleanly: availability-failure"},
-        {"oracle:finalize", "the watchdog stopped sampling"},
-        {"category:execute:test-failure", "ended as test-failure: as asked for?[31m"},
+        {"oracle:finalize", "an oracle had failed by the end of the campaign: its words are kept"},
+        {"category:execute:test-failure", "ended as test-failure: its words are kept"},
         {"violation:execute", "violation evidence"},
     };
     bench_open(&bench, ends[_i].behaviours);
