@@ -7,7 +7,9 @@
 #include "common/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +28,8 @@ static struct {
     enum hf_log_level max_level;
     bool journal;
 } settings = {.program = "holdfast", .max_level = HF_LOG_INFO};
+
+static atomic_uint lost_lines;
 
 struct line {
     char bytes[LINE_BYTES + sizeof truncation_mark + 1];
@@ -120,6 +124,13 @@ static void put_prefix(struct line *line, enum hf_log_level level, const char *e
     put(line, event);
 }
 
+/* True when a line can be written without waiting: for a pipe, POLLOUT promises PIPE_BUF bytes. */
+static bool reader_keeps_up(void)
+{
+    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) != 0; /* an error of poll(2) or of the descriptor shows in the write */
+}
+
 /* A log that cannot be written (closed pipe, full disk) must not stop the program: there is nobody left to tell. */
 static void emit(struct line *line)
 {
@@ -137,6 +148,28 @@ static void emit(struct line *line)
     }
 }
 
+/* A reader that is late (a full pipe, a journal that hangs) costs lines, never the controller's loop. The next line
+ * that can be written is preceded by how many were lost. */
+static void emit_unless_late(struct line *line)
+{
+    if (!reader_keeps_up()) {
+        atomic_fetch_add(&lost_lines, 1);
+        return;
+    }
+    unsigned lost = atomic_exchange(&lost_lines, 0);
+    if (lost > 0) {
+        char count[16];
+        struct line note = {.used = 0};
+        snprintf(count, sizeof count, "%u", lost);
+        put_prefix(&note, HF_LOG_WARNING, "log_lines_lost");
+        put_pair(&note, "lines", count);
+        emit(&note);
+        emit_unless_late(line); /* the note may have taken the room */
+        return;
+    }
+    emit(line);
+}
+
 void hf_log(enum hf_log_level level, const char *event, ...)
 {
     if (level > settings.max_level)
@@ -152,7 +185,7 @@ void hf_log(enum hf_log_level level, const char *event, ...)
             break;
     }
     va_end(arguments);
-    emit(&line);
+    emit_unless_late(&line);
 }
 
 void hf_log_error(enum hf_log_level level, const char *event, const struct hf_error *err)
@@ -167,5 +200,5 @@ void hf_log_error(enum hf_log_level level, const char *event, const struct hf_er
     if (err->saved_errno)
         put_pair(&line, "errno", strerrorname_np(err->saved_errno) ? strerrorname_np(err->saved_errno) : "unknown");
     put_pair(&line, "message", err->message);
-    emit(&line);
+    emit_unless_late(&line);
 }

@@ -2,6 +2,9 @@
  * Log lines to stderr: one line per event, `event key=value ...`, with an sd-daemon(3) priority prefix `<N>` when
  * stderr is the journal (JOURNAL_STREAM) and a timestamp otherwise. Values are quoted and escaped; guest bytes, tokens
  * and paths of secrets are never logged (I7). Only programs call this; libraries report through hf_error.
+ *
+ * Never waits for the reader: lines that stderr cannot take at once are dropped and counted, and the count is logged
+ * as log_lines_lost before the next line.
  */
 #ifndef HF_COMMON_LOG_H
 #define HF_COMMON_LOG_H

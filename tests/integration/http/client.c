@@ -57,6 +57,8 @@ static void exec_server(const struct server_under_test *server, int output)
     }
     argv[count] = NULL;
     dup2(output, STDOUT_FILENO);
+    if (server->log_fd > 0)
+        dup2(server->log_fd, STDERR_FILENO);
     execv(program, (char **)argv);
     _exit(127);
 }

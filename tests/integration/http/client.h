@@ -15,6 +15,7 @@ struct server_under_test {
     char directory[64];  /* private: runs/, state/ */
     char executor[4200]; /* NAME=PATH for --executor, "" for none */
     char profiles[4200]; /* --profiles-dir, "" for the default */
+    int log_fd;          /* its stderr; 0: the test's own */
 };
 
 /* Starts holdfastd of $HF_BIN_DIR on a free loopback port with directories below server->directory (made by

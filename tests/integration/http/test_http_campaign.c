@@ -9,6 +9,7 @@
 #include "tests/run_suite.h"
 
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,47 @@ START_TEST(health_tells_how_long_the_loop_was_busy)
 }
 END_TEST
 
+/* Whatever is in the pipe; owned. */
+static char *drain(int fd)
+{
+    char *text = calloc(1, 65536 + 1);
+    size_t used = 0;
+    ssize_t count;
+    while (used < 65536 && (count = read(fd, text + used, 65536 - used)) > 0)
+        used += (size_t)count;
+    return text;
+}
+
+START_TEST(a_log_that_nobody_reads_costs_lines_and_not_the_loop)
+{
+    struct server_under_test server;
+    char run_id[128];
+    int log[2];
+    ck_assert_int_eq(pipe2(log, O_CLOEXEC), 0);
+    ck_assert_int_ge(fcntl(log[1], F_SETPIPE_SZ, 8192), 8192); /* ten campaigns log more than that */
+    ck_assert_int_eq(fcntl(log[0], F_SETFL, O_NONBLOCK), 0);
+    server_prepare(&server);
+    server_add_fake_executor(&server, "");
+    server.log_fd = log[1];
+    server_start(&server);
+    for (int i = 0; i < 10; i++) {
+        start_campaign(&server, run_id);
+        cJSON_Delete(wait_until(&server, run_id, "status", "running", false));
+    }
+    expect_summary(&server, run_id, "passed", "coverage-converged");
+    cleanup_free char *first = drain(log[0]);
+    ck_assert_ptr_null(strstr(first, run_id)); /* its lines found no room */
+    start_campaign(&server, run_id);
+    cJSON_Delete(wait_until(&server, run_id, "status", "running", false));
+    cleanup_free char *then = drain(log[0]);
+    ck_assert_ptr_nonnull(strstr(then, "log_lines_lost lines="));
+    ck_assert_ptr_nonnull(strstr(then, run_id));
+    end(&server);
+    close(log[0]);
+    close(log[1]);
+}
+END_TEST
+
 START_TEST(after_kill_9_a_running_campaign_ends_as_controller_restarted)
 {
     struct server_under_test server;
@@ -272,6 +314,7 @@ int main(void)
     tcase_add_test(tcase, an_executor_that_nobody_configured_is_refused);
     tcase_add_test(tcase, the_list_pages_from_the_newest);
     tcase_add_test(tcase, health_tells_how_long_the_loop_was_busy);
+    tcase_add_test(tcase, a_log_that_nobody_reads_costs_lines_and_not_the_loop);
     tcase_add_test(tcase, after_kill_9_a_running_campaign_ends_as_controller_restarted);
     tcase_add_test(tcase, sigterm_during_a_campaign_finalizes_it_first);
     suite_add_tcase(suite, tcase);
