@@ -9,6 +9,7 @@
 #include "executor/scenario/scenarios.h"
 
 #include "common/cleanup.h"
+#include "common/process/proc_stat.h"
 #include "guest/protocol.h"
 
 #include <stdio.h>
@@ -16,21 +17,11 @@
 
 #define CHURN_ROUNDS 2
 
-/* Processor time of one thread of the VMM so far, in clock ticks; -1 when it cannot be read. proc(5): utime and stime
- * are fields 14 and 15. */
+/* Processor time of one thread of the VMM so far, in clock ticks; -1 when it cannot be read. */
 static long thread_ticks(pid_t pid, int64_t thread)
 {
-    char path[96], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/task/%lld/stat", (int)pid, (long long)thread);
-    cleanup_file FILE *file = fopen(path, "re");
-    if (!file || !fgets(text, sizeof text, file))
-        return -1;
-    const char *after_name = strrchr(text, ')');
-    long user, system;
-    if (!after_name ||
-        sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2)
-        return -1;
-    return user + system;
+    struct proc_stat stat;
+    return proc_stat_read(pid, (pid_t)thread, &stat) == 0 ? (long)stat.cpu_ticks : -1;
 }
 
 /* Every processor has a thread of its own in the VMM, and that thread has been given time. */

@@ -2,6 +2,7 @@
 #include "executor/scenario/vm/process_view.h"
 
 #include "common/cleanup.h"
+#include "common/process/proc_stat.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,27 +24,6 @@ static ssize_t read_proc(pid_t pid, const char *name, char text[PROC_TEXT_MAX])
     if (length >= 0)
         text[length] = '\0';
     return length;
-}
-
-struct stat_fields {
-    char state;
-    pid_t parent;
-    unsigned long long start_ticks;
-};
-
-static bool read_stat(pid_t pid, struct stat_fields *fields)
-{
-    char text[PROC_TEXT_MAX];
-    if (read_proc(pid, "stat", text) <= 0)
-        return false;
-    const char *after_name = strrchr(text, ')'); /* the name itself may hold anything, proc(5) */
-    int parent = 0;
-    if (!after_name ||
-        sscanf(after_name + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &fields->state, &parent, &fields->start_ticks) != 3)
-        return false;
-    fields->parent = parent;
-    return true;
 }
 
 static bool has_argument(pid_t pid, const char *token)
@@ -78,8 +58,9 @@ struct search {
 static bool visit_child(pid_t pid, void *context)
 {
     struct search *search = context;
-    struct stat_fields fields;
-    if (!read_stat(pid, &fields) || fields.parent != search->parent || !has_argument(pid, search->token))
+    struct proc_stat fields;
+    if (proc_stat_read(pid, 0, &fields) != 0 || fields.parent_pid != search->parent ||
+        !has_argument(pid, search->token))
         return true;
     *search->identity = (struct hf_process_identity){.pid = pid, .start_ticks = fields.start_ticks};
     return false;
@@ -97,22 +78,22 @@ int hf_process_find(pid_t supervisor, const char *token, struct hf_process_ident
 
 bool hf_process_alive(const struct hf_process_identity *identity)
 {
-    struct stat_fields fields;
+    struct proc_stat fields;
     if (identity->pid == 0)
         return false;
-    if (!read_stat(identity->pid, &fields)) {
+    if (proc_stat_read(identity->pid, 0, &fields) != 0) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%d", (int)identity->pid);
         return access(path, F_OK) == 0;
     }
-    return fields.start_ticks == identity->start_ticks && fields.state != 'Z' && fields.state != 'X';
+    return fields.start_ticks == identity->start_ticks && !proc_stat_has_exited(&fields);
 }
 
 static bool visit_token(pid_t pid, void *context)
 {
     struct search *search = context;
-    struct stat_fields fields;
-    if (has_argument(pid, search->token) && read_stat(pid, &fields) && fields.state != 'Z')
+    struct proc_stat fields;
+    if (has_argument(pid, search->token) && proc_stat_read(pid, 0, &fields) == 0 && !proc_stat_has_exited(&fields))
         search->count++;
     return true;
 }
