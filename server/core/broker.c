@@ -59,7 +59,7 @@ struct outline {
 
 static size_t skip_whitespace(const char *text, size_t length, size_t offset)
 {
-    while (offset < length && memchr(" \t\r\n", text[offset], 4))
+    while (offset < length && text[offset] != '\0' && strchr(" \t\r\n", text[offset]))
         offset++;
     return offset;
 }

@@ -40,6 +40,7 @@ uint64_t hf_choice_expected_ms(const struct hf_choice *choice, size_t case_index
     if (same_repetitions)
         expected_ms = same_ms * (uint64_t)wanted->repetitions / same_repetitions;
     else if (all_units)
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): all_units was just found not to be 0. */
         expected_ms = all_ms * case_units(wanted) / all_units;
     else
         expected_ms = case_units(wanted) * (uint64_t)choice->phase_timeout_seconds * 1000;

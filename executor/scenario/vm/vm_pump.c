@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,9 +41,10 @@ static int take_diagnostic_line(void *context, const char *line, size_t length, 
     snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), line);
     if (strcmp(text, "Triple fault") == 0)
         vm->triple_fault = true;
-    const char *exit = strstr(text, "kvm_run_exit cpu_index ");
-    if (exit)
-        sscanf(exit, "kvm_run_exit cpu_index %*d, reason %ld", &vm->last_kvm_exit);
+    static const char before_reason[] = ", reason ";
+    const char *reason = strstr(text, "kvm_run_exit cpu_index ") ? strstr(text, before_reason) : NULL;
+    if (reason)
+        vm->last_kvm_exit = strtol(reason + sizeof before_reason - 1, NULL, 10);
     else if (!vm->resumed && !vm->first_diagnostic[0] && starts_with(text, strlen(text), "qemu") &&
              !strstr(text, ": warning: "))
         snprintf(vm->first_diagnostic, sizeof vm->first_diagnostic, "%s", text);
