@@ -34,11 +34,26 @@ static void assert_all_true(const cJSON *teardown)
     cJSON_ArrayForEach(field, teardown) ck_assert_msg(cJSON_IsTrue(field), "teardown.%s is not true", field->string);
 }
 
+/* For the message of a failed test: which checks were broken. */
+static void print_broken_checks(void)
+{
+    cleanup_json cJSON *failed = read_document(sandbox.output, "outcome.json");
+    const cJSON *check = NULL;
+    cJSON_ArrayForEach(check, hf_json_get(hf_json_get(failed, "policy_report"), "checks"))
+    {
+        if (!hf_json_get_bool_or(check, "held", false))
+            fprintf(stderr, "broken: %s: expected %s, seen %s\n", hf_json_get_string(check, "name"),
+                    hf_json_get_string(check, "expected"), hf_json_get_string(check, "seen"));
+    }
+}
+
 /* What every outcome.json of a scenario that held has in common. */
 static void assert_passed(const char *scenario, int vm_count)
 {
     unsigned alive = 0;
     const cJSON *item = NULL;
+    if (output.report.exited && output.report.exit_code == 1)
+        print_broken_checks();
     ck_assert_msg(output.report.exited && output.report.exit_code == 0, "exit status %d: %s", output.report.exit_code,
                   output.stderr_bytes);
     ck_assert(output.report.teardown_complete);
