@@ -42,7 +42,8 @@ static int query(const char *const *argv, char **text, struct hf_error *err)
     hf_argv_free(environment);
     if (failed)
         return -1;
-    bool good = output.report.started && output.report.exited && output.report.exit_code == 0 && !output.timed_out;
+    bool good = output.report.started && output.report.exited && output.report.exit_code == 0 && !output.timed_out &&
+                output.stdout_bytes;
     if (good) {
         *text = STEAL_PTR(output.stdout_bytes);
         size_t length = strlen(*text);
