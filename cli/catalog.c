@@ -151,5 +151,5 @@ int hf_command_catalog(int argc, char **argv)
     if (status == 0)
         status = print_all(&listing, &err);
     hf_profile_clear(&listing.profile);
-    return status == 0 ? HF_EXIT_PASSED : (int)hf_command_fail("catalog", &err);
+    return status == 0 ? HF_EXIT_PASSED : hf_command_fail("catalog", &err);
 }

@@ -21,6 +21,6 @@ int hf_command_statemachines(int argc, char **argv);
 
 /* Prints "holdfast COMMAND: message" and, for usage errors, where help is. Returns HF_EXIT_USAGE for errors of the
  * codes "usage" and "request-invalid", else HF_EXIT_INFRASTRUCTURE. */
-enum hf_exit hf_command_fail(const char *command, const struct hf_error *err);
+int hf_command_fail(const char *command, const struct hf_error *err);
 
 #endif

@@ -21,7 +21,7 @@ static const struct command commands[] = {
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
-enum hf_exit hf_command_fail(const char *command, const struct hf_error *err)
+int hf_command_fail(const char *command, const struct hf_error *err)
 {
     fprintf(stderr, "holdfast %s: %s\n", command, err->message);
     bool usage = err->code && (strcmp(err->code, "usage") == 0 || strcmp(err->code, "request-invalid") == 0);

@@ -31,7 +31,7 @@ struct run {
 /* Categories that say something about the target; every other failure is infrastructure. */
 static const char *const findings[] = {"policy-violation", "test-failure", "timeout", "availability-failure", NULL};
 
-static enum hf_exit exit_code(const struct run *run)
+static int exit_code(const struct run *run)
 {
     if (run->interrupted)
         return HF_EXIT_INTERRUPTED;
@@ -160,7 +160,7 @@ static void report(struct run *run, const struct hf_run_options *options)
         printf("evidence: %s/%s\n", options->output_dir, run->run_id);
 }
 
-static enum hf_exit run_campaign(struct run *run, const struct hf_run_options *options)
+static int run_campaign(struct run *run, const struct hf_run_options *options)
 {
     if (uv_loop_init(&run->loop) != 0)
         return HF_EXIT_INFRASTRUCTURE;

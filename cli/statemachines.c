@@ -29,7 +29,7 @@ int hf_command_statemachines(int argc, char **argv)
     if (status == 0 && ((dot && json) || result.first_operand < argc))
         status = hf_error_set(&err, "usage", 0, "", "give either --dot or --json and nothing else");
     if (status < 0)
-        return (int)hf_command_fail("statemachines", &err);
+        return hf_command_fail("statemachines", &err);
     if (dot)
         hf_sm_print_dot(emit_stdout, stdout);
     else

@@ -45,13 +45,17 @@ static int query(const char *const *argv, char **text, struct hf_error *err)
     bool good = output.report.started && output.report.exited && output.report.exit_code == 0 && !output.timed_out &&
                 output.stdout_bytes;
     if (good) {
-        *text = STEAL_PTR(output.stdout_bytes);
-        size_t length = strlen(*text);
-        if (length > 0 && (*text)[length - 1] == '\n')
-            (*text)[length - 1] = '\0';
+        char *line = STEAL_PTR(output.stdout_bytes);
+        size_t length = strlen(line);
+        if (length > 0 && line[length - 1] == '\n')
+            line[length - 1] = '\0';
+        *text = line;
     }
     hf_child_output_clear(&output);
-    return good ? 0 : hf_error_set(err, "identity-unknown", 0, NULL, "%s failed", argv[0]);
+    if (good)
+        return 0;
+    hf_error_set(err, "identity-unknown", 0, NULL, "%s failed", argv[0]);
+    return -1;
 }
 
 static int copy_identity(const char *text, char out[65], const char *what, struct hf_error *err)
