@@ -1,6 +1,6 @@
 /*
- * Scenario "console-exit". catalog.md: "a guest that floods the console while the host reads late; exact bytes before
- * the bound, none lost at exit; exact exit status."
+ * Scenario "console-exit". It has to show: "a guest that floods the console while the host reads late; exact bytes
+ * before the bound, none lost at exit; exact exit status."
  *
  * The probe's bytes are a function of the seed (guest/probes/console_flood.h), so the host compares every one of them
  * as it arrives, whether it is kept or lies beyond the bound.

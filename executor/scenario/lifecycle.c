@@ -1,6 +1,6 @@
 /*
- * Scenario "lifecycle". catalog.md: "ready marker and control ping; clean poweroff, panic, triple fault, guest reset
- * and a killed VMM are each told apart; no process or socket is left."
+ * Scenario "lifecycle". It has to show: "ready marker and control ping; clean poweroff, panic, triple fault, guest
+ * reset and a killed VMM are each told apart; no process or socket is left."
  *
  * Five VMs with the same devices, so that nothing but the end differs; each must be classified as exactly its own end.
  */

@@ -78,7 +78,7 @@ static int resolve_guest(const char *guest_dir, struct hf_run_options *options, 
     return check_file("kernel", options->kernel, err) || check_file("initramfs", options->initramfs, err) ? -1 : 0;
 }
 
-/* "kvm never falls back to tcg" (catalog.md): without a usable /dev/kvm nothing is run. */
+/* kvm never falls back to tcg: without a usable /dev/kvm nothing is run. */
 static int check_backend(enum hf_vm_backend backend, struct hf_error *err)
 {
     if (access(QEMU_PATH, X_OK) != 0)

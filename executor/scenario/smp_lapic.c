@@ -1,6 +1,6 @@
 /*
- * Scenario "smp-lapic". catalog.md: "2 and 4 processors; timer and IPI progress on each; offline/online; no processor
- * starves."
+ * Scenario "smp-lapic". It has to show: "2 and 4 processors; timer and IPI progress on each; offline/online; no
+ * processor starves."
  *
  * The guest's probe (guest/probes/smp_lapic.c) counts interrupts and work on each processor. What a guest says about
  * itself is only half of it: the host looks at QEMU's own list of processors and at the time that each of their threads

@@ -1,6 +1,6 @@
 /*
- * Scenario "structured-outcome". catalog.md: "one run per outcome class, plus one whose report must be rejected (wrong
- * schema, false teardown field)."
+ * Scenario "structured-outcome". It has to show: "one run per outcome class, plus one whose report must be rejected
+ * (wrong schema, false teardown field)."
  *
  * Writes structured-outcome.json (the runs, each with its class, end and accepted report) and
  * structured-outcome-rejected.json (what was refused and why; the refused texts are in rejected-candidate-N.txt).

@@ -1,5 +1,5 @@
 /*
- * Scenario "virtio-net". catalog.md: "frames of every size class from a raw socket, including runts, jumbo, bad
+ * Scenario "virtio-net". It has to show: "frames of every size class from a raw socket, including runts, jumbo, bad
  * checksums and floods, counted on both sides."
  *
  * The host is the other end of the wire: each frame is one datagram of the socket pair behind -netdev dgram. Both sides

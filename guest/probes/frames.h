@@ -19,7 +19,6 @@
 
 #define HF_NET_PROBE             "virtio-net"
 #define HF_NET_EVENT_STAGE_READY "stage-ready"
-#define HF_NET_EVENT_STAGE_DONE  "stage-done"
 
 #define HF_FRAME_HEADER_SIZE 14
 #define HF_FRAME_MTU         65535 /* the largest that virtio-net offers without a bound from the host */

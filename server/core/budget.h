@@ -1,6 +1,6 @@
 /*
- * Times of a campaign (executor-protocol.md, "Times"): what a request needs at least, how long each protocol step may
- * take, and how much of the wall-clock budget is useful. Pure arithmetic; the caller reads the clock.
+ * Times of a campaign (common/protocol/protocol.h, HF_TIME_*): what a request needs at least, how long each protocol
+ * step may take, and how much of the wall-clock budget is useful. Pure arithmetic; the caller reads the clock.
  *
  * The finalization reserve is never given to an action. A finalization always gets its whole time: the reserve holds
  * it, and an executor must be finalized even when an answer took its protocol grace out of the reserve.

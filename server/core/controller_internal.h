@@ -10,7 +10,8 @@
 
 struct hf_run;
 
-/* Every time that a run measures, in milliseconds. The values of executor-protocol.md; tests shorten them. */
+/* Every time that a run measures, in milliseconds. The values are those of common/protocol/protocol.h; tests shorten
+ * them. */
 struct hf_controller_times {
     uint64_t queue_ms; /* accepted to begun */
     uint64_t preflight_ms;

@@ -1,5 +1,5 @@
 /*
- * Environments of child processes: allow-lists only (executor-protocol.md). Nothing that names GitHub, Copilot, ssh
+ * Environments of child processes: allow-lists only (docs/executor.md). Nothing that names GitHub, Copilot, ssh
  * agents or tokens can get through, because nothing gets through that is not listed.
  */
 #ifndef HF_SERVER_CORE_ENVIRONMENT_H

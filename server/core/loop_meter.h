@@ -2,7 +2,7 @@
  * Measures the loop's thread, in two histograms:
  *
  * - callbacks: how long each entry of server/core/ from the loop took, by HF_LOOP_CALLBACK() at the top of the
- * function. The promise of architecture.md (longest callback below 10 ms) is about these.
+ * function. The promise that no callback takes 10 ms is about these.
  * - iterations: the time from one uv_prepare to the next, less the time that libuv says it waited for events
  *   (UV_METRICS_IDLE_TIME; I/O callbacks run inside uv's poll, so uv_check alone would miss them). That is all
  * callbacks of an iteration together, and so the delay that any other event suffered.

@@ -30,12 +30,6 @@ void hf_observation_clear(struct hf_observation *observation)
     free(STEAL_PTR(observation->stderr_b64));
 }
 
-bool hf_observation_is_violation(const struct hf_observation *observation)
-{
-    return observation->category == HF_CATEGORY_POLICY_VIOLATION || !observation->host_canary_intact ||
-           observation->network_canary_connections > 0;
-}
-
 /* Fields that a journal line and a prompt have in common. */
 static cJSON *common_fields(const struct hf_observation *observation, const struct hf_case *of_case)
 {

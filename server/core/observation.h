@@ -28,7 +28,6 @@ struct hf_observation {
 /* Takes the guest output out of the response (its pointers become NULL). */
 void hf_observation_take(struct hf_observation *observation, struct hf_execute_response *response, size_t case_index);
 void hf_observation_clear(struct hf_observation *observation);
-bool hf_observation_is_violation(const struct hf_observation *observation);
 
 /* One line of observations.jsonl, canonical, owned. `response` still holds paths and error text. */
 char *hf_observation_line(const struct hf_observation *observation, const struct hf_case *of_case,

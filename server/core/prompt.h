@@ -1,5 +1,5 @@
 /*
- * Prompts: pure functions from what is known to what a strategist is shown (strategist.md, "Prompt"). One JSON object,
+ * Prompts: pure functions from what is known to what a strategist is shown (docs/strategist.md). One JSON object,
  * canonical, so that the same facts are the same bytes; a guest that prints instructions, JSON or terminal escapes
  * changes nothing but base64 text inside it.
  */

@@ -70,7 +70,6 @@ struct hf_run {
     struct hf_durable_queue *queue;
     struct hf_durable_queue *copilot_queue; /* NULL without a command strategist */
     struct hf_session *session;
-    bool session_was_started;
     struct hf_strategist *strategist;
     bool preflight_running;
 

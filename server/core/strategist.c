@@ -232,11 +232,6 @@ uint32_t hf_strategist_credits_charged(const struct hf_strategist *strategist)
     return strategist->facts.credits_charged;
 }
 
-const struct hf_sm_instance *hf_strategist_machine(const struct hf_strategist *strategist)
-{
-    return &strategist->machine;
-}
-
 bool hf_strategist_has_ended(const struct hf_strategist *strategist)
 {
     return strategist->ended;

@@ -57,7 +57,6 @@ void hf_strategist_cancel(struct hf_strategist *strategist);
 size_t hf_strategist_chosen(const struct hf_strategist *strategist); /* case index, after REPORT_CHOICE */
 const struct hf_error *hf_strategist_error(const struct hf_strategist *strategist);
 uint32_t hf_strategist_credits_charged(const struct hf_strategist *strategist);
-const struct hf_sm_instance *hf_strategist_machine(const struct hf_strategist *strategist);
 
 bool hf_strategist_has_ended(const struct hf_strategist *strategist);
 /* Only after `ended`. */

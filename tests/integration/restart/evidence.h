@@ -1,5 +1,5 @@
 /*
- * What must hold of the run directories and the register after a controller has come back (architecture.md, I1, I3,
+ * What must hold of the run directories and the register after a controller has come back (docs/invariants.md: I1, I3,
  * I6), whatever happened before. Reads files and index.sqlite itself and asks no controller. A breach aborts the test.
  */
 #ifndef HF_TESTS_RESTART_EVIDENCE_H
