@@ -193,8 +193,8 @@ static void *answer_turns(void *context)
             futex(&self->turn, FUTEX_WAIT, 0);
             continue;
         }
+        atomic_store(&self->turn, 0); /* before the answer: who sees the answer may ask again at once */
         atomic_fetch_add(&self->answers, 1);
-        atomic_store(&self->turn, 0);
     }
     return NULL;
 }
